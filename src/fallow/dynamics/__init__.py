@@ -1,0 +1,18 @@
+"""What the body does, and how it changes."""
+
+from fallow.dynamics.conditions import CONDITIONS, Condition
+from fallow.dynamics.schedules import SCHEDULES
+from fallow.dynamics.tasks import EPISODE_FRAMES, TASKS, Task
+from fallow.dynamics.worlds import PhysicsError, Step, Worlds
+
+__all__ = [
+    "CONDITIONS",
+    "EPISODE_FRAMES",
+    "SCHEDULES",
+    "TASKS",
+    "Condition",
+    "PhysicsError",
+    "Step",
+    "Task",
+    "Worlds",
+]

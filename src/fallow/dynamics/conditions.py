@@ -1,0 +1,157 @@
+"""A condition: a shift on a schedule, by name with options.
+
+`gain`, `gain:g=0.7`, `recurring:period_frames=10000`, `damage:actuator=2`,
+`damping:schedule=saw_wave,std=0.2`, `friction`, `none`.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fallow import options
+from fallow.dynamics.schedules import SCHEDULES, Drift, Never, Schedule
+from fallow.dynamics.shifts import (
+    Damage,
+    Damping,
+    Fields,
+    Friction,
+    Gain,
+    Original,
+    Shift,
+)
+from fallow.errors import FallowError, unknown
+from fallow.records import NO_REGIME
+from fallow.registry import Registry
+
+
+class Kind(NamedTuple):
+    """A named condition: its shift, the schedule it has unless told otherwise."""
+
+    summary: str
+    shift: type[Shift] | None
+    schedule: str
+
+
+CONDITIONS: Registry[Kind] = Registry("condition")
+for _name, _kind in {
+    "none": Kind("the body never changes", None, "never"),
+    "gain": Kind("all actuators at half strength, for good", Gain, "permanent"),
+    "damage": Kind("one actuator dead, for good", Damage, "permanent"),
+    "recurring": Kind("half strength and full in turn", Gain, "recurring"),
+    "damping": Kind("joint damping that climbs and jumps back", Damping, "cyclic_pos"),
+    "friction": Kind("floor friction that drifts towards ice", Friction, "drift_neg"),
+}.items():
+    CONDITIONS.add(_name, _kind)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What changes and when. `str` gives the shortest text that parses back to it."""
+
+    name: str
+    shift: Shift | None
+    schedule: Schedule
+    schedule_name: str
+
+    @classmethod
+    def parse(cls, text: "str | Condition") -> "Condition":
+        """Read `name:option=value,…`; a condition passes through."""
+        if isinstance(text, Condition):
+            return text
+        name, given = options.parse(text)
+        kind = CONDITIONS[name]
+        if kind.shift is None:
+            if given:
+                raise FallowError(f"condition '{name}' takes no options: '{text}'")
+            return cls(name, None, Never(), kind.schedule)
+        schedule_name = str(given.pop("schedule", kind.schedule))
+        named = SCHEDULES[schedule_name]
+        shift_options = _names(kind.shift)
+        schedule_options = _names(named.cls) - set(named.fixed)
+        for option in given:
+            if option not in shift_options | schedule_options:
+                known = shift_options | schedule_options | {"schedule"}
+                raise unknown(f"option of '{name}'", option, known)
+        if named.cls is Drift and (bad := shift_options & set(given)):
+            raise FallowError(
+                f"condition '{name}': {bad.pop()} is the level of a switch, and "
+                f"{schedule_name} sets the level itself; leave it out or add "
+                "schedule=permanent"
+            )
+        shift = options.build(kind.shift, _only(given, shift_options), name)
+        schedule = options.build(
+            named.cls, _only(given, schedule_options) | named.fixed, schedule_name
+        )
+        return cls(name, shift, schedule, schedule_name)
+
+    def __str__(self) -> str:
+        kind = CONDITIONS[self.name]
+        changed: dict[str, Any] = {}
+        if self.schedule_name != kind.schedule:
+            changed["schedule"] = self.schedule_name
+        if self.shift is not None:
+            changed |= options.changed(self.shift) | options.changed(self.schedule)
+            changed.pop("kind", None)
+        return options.render(self.name, changed)
+
+    def regime(self, frame: int) -> int | None:
+        """The regime in force at a frame of the agent's clock; None: it has none."""
+        return self.schedule.regime(self.schedule.segment(frame))
+
+    def on(self, model: Any, seed: int = 0) -> "Course":
+        """Bind the condition to a compiled model and a seed for its draws."""
+        return Course(self, Original.of(model), seed)
+
+
+class Course:
+    """A condition on one body: which model fields are in force in each segment."""
+
+    def __init__(self, condition: Condition, original: Original, seed: int) -> None:
+        self.condition = condition
+        self.schedule = condition.schedule
+        self._original = original
+        self._seed = seed
+        shift = condition.shift
+        if shift is None:
+            return
+        if isinstance(self.schedule, Drift):
+            self._range = self.schedule.range(shift.range(original))
+            for bound in (self._range.min, self._range.max):
+                shift.fields(original, bound)  # both ends must be possible
+        elif not isinstance(self.schedule, Never):
+            self._switched = shift.levels(original)
+            shift.fields(original, self._switched)
+
+    def level(self, segment: int) -> Any:
+        """The shift's level in a segment; None: the original body."""
+        if isinstance(self.schedule, Drift):
+            if segment == 0:
+                return None
+            return self.schedule.level(segment, self._range, self._seed)
+        return self._switched if self.schedule.regime(segment) else None
+
+    def truth(self, frame: int) -> dict[str, int | float]:
+        """What an evaluator may know and an agent may not: regime, drifting level."""
+        segment = self.schedule.segment(frame)
+        regime = self.schedule.regime(segment)
+        truth: dict[str, int | float] = {
+            "regime": NO_REGIME if regime is None else regime
+        }
+        if isinstance(self.schedule, Drift):
+            truth["level"] = self._range.start if segment == 0 else self.level(segment)
+        return truth
+
+    def fields(self, segment: int) -> Fields:
+        """The model fields in force in a segment; always the same names."""
+        shift = self.condition.shift
+        if shift is None:
+            return {}
+        return shift.fields(self._original, self.level(segment))
+
+
+def _names(cls: type[Any]) -> set[str]:
+    return {field.name for field in dataclasses.fields(cls)}
+
+
+def _only(given: dict[str, Any], names: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in given.items() if key in names}

@@ -1,0 +1,215 @@
+"""Gymnasium: our tasks as environments, and a shift for anybody's MuJoCo environment.
+
+    import gymnasium
+    env = gymnasium.make("fallow/WalkerWalk-v0", condition="gain:shift_frame=10000")
+
+    from fallow.dynamics.gym import ShiftDynamics
+    env = ShiftDynamics(gymnasium.make("HalfCheetah-v5"), "recurring")
+
+The truth is in `info["regime"]` (and `info["level"]` where a condition drifts) and
+never in the observation. Resets do not touch the clock.
+"""
+
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+
+from fallow.dynamics import simulator
+from fallow.dynamics.conditions import Condition
+from fallow.dynamics.shifts import write
+from fallow.dynamics.tasks import TASKS
+from fallow.dynamics.worlds import Worlds
+from fallow.errors import FallowError
+
+NAMESPACE = "fallow"
+
+
+def environment_id(task: str) -> str:
+    """`walker-walk` is `fallow/WalkerWalk-v0`."""
+    name = "".join(word.capitalize() for word in task.split("-"))
+    return f"{NAMESPACE}/{name}-v0"
+
+
+def register() -> None:
+    """Register every task; Gymnasium calls this itself when Fallow is installed."""
+    for task in TASKS:
+        if environment_id(task) not in gymnasium.registry:
+            gymnasium.register(
+                environment_id(task),
+                entry_point="fallow.dynamics.gym:TaskEnv",
+                kwargs={"task": task},
+            )
+
+
+class TaskEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+    """One world of a task under a condition.
+
+    Args:
+        task: its name.
+        condition: what changes and when, e.g. `gain:g=0.7`.
+        action_repeat: frames for which one action is held.
+        n_worlds: how many such environments one agent steps together, as in a vector
+            environment; its clock counts the frames of all of them.
+        schedule_seed: seed of a drifting condition.
+        render_mode: None or `rgb_array`.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
+
+    def __init__(
+        self,
+        task: str,
+        condition: str | Condition = "none",
+        action_repeat: int = 2,
+        n_worlds: int = 1,
+        schedule_seed: int = 0,
+        render_mode: str | None = None,
+    ) -> None:
+        self.worlds = Worlds(
+            task,
+            condition,
+            schedule_seeds=[schedule_seed],
+            action_repeat=action_repeat,
+            frames_per_step=n_worlds * action_repeat,
+            n_threads=1,
+        )
+        self._course = self.worlds.conditions[0].on(self.worlds.model, schedule_seed)
+        self._next_is_begun = False
+        self.render_mode = render_mode
+        self._renderer: Any = None
+        n_columns = len(self.worlds.task.body.columns)
+        self.observation_space = gymnasium.spaces.Box(
+            -np.inf, np.inf, (n_columns,), np.float64
+        )
+        self.action_space = gymnasium.spaces.Box(-1, 1, (self.worlds.n_actuators,))
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode; a seed fixes its start and those after it."""
+        super().reset(seed=seed)
+        if seed is not None or not self._next_is_begun:
+            self.worlds.reset(seed)
+        self._next_is_begun = False
+        return self.worlds.observation[0, 0], self._truth()
+
+    def step(
+        self, action: np.ndarray
+    ) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Hold an action for one transition; ends by truncation, never termination."""
+        truth = self._truth()
+        step = self.worlds.step(np.asarray(action)[None, None])
+        truncated = bool(step.truncated[0, 0])
+        self._next_is_begun = truncated  # the worlds begin the next episode at once
+        reward = float(step.reward[0, 0])
+        return step.observation[0, 0], reward, False, truncated, truth
+
+    def render(self) -> np.ndarray | None:
+        """The world as an RGB image; needs OpenGL, e.g. MUJOCO_GL=egl or osmesa."""
+        if self.render_mode is None:
+            return None
+        mujoco = simulator.load()
+        model, data = self.worlds.snapshot()
+        mujoco.mj_forward(model, data)
+        if self._renderer is None:
+            self._renderer = mujoco.Renderer(model, 240, 320)
+        self._renderer.update_scene(data, camera="side")
+        return self._renderer.render()
+
+    def close(self) -> None:
+        """Free the renderer."""
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+
+    def _truth(self) -> dict[str, Any]:
+        return self._course.truth(int(self.worlds.clock_frames[0]))
+
+
+class ShiftDynamics(
+    gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs
+):
+    """Changes the dynamics of any MuJoCo-based Gymnasium environment on a schedule.
+
+    Args:
+        env: an environment whose `unwrapped.model` is a MuJoCo model.
+        condition: what changes and when, e.g. `gain:g=0.7,shift_frame=10000`; one
+            `step` of the environment is one frame.
+        n_worlds: how many such environments one agent steps together, as in a vector
+            environment; its clock counts the frames of all of them.
+        schedule_seed: seed of a drifting condition.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        condition: str | Condition,
+        n_worlds: int = 1,
+        schedule_seed: int = 0,
+    ) -> None:
+        gymnasium.utils.RecordConstructorArgs.__init__(
+            self,
+            condition=str(condition),
+            n_worlds=n_worlds,
+            schedule_seed=schedule_seed,
+        )
+        super().__init__(env)
+        self._model = _model_of(env)
+        self._frames_per_step = n_worlds
+        self._course = Condition.parse(condition).on(self._model, schedule_seed)
+        self._segment = 0
+        self._apply(0)
+        self.clock_frames = 0
+
+    @property
+    def clock_frames(self) -> int:
+        """Frames the agent has lived; set it to go on from a checkpoint."""
+        return self._clock_frames
+
+    @clock_frames.setter
+    def clock_frames(self, frames: int) -> None:
+        self._clock_frames = int(frames)
+        segment = self._course.schedule.segment(self._clock_frames)
+        if segment != self._segment:
+            self._apply(segment)
+
+    def _apply(self, segment: int) -> None:
+        """Rewrite the model; Gymnasium's next step recomputes everything from it."""
+        self._segment = segment
+        fields = self._course.fields(segment)
+        write(fields, {name: getattr(self._model, name) for name in fields})
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode under the dynamics now in force; the clock stays."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return observation, info | self._course.truth(self._clock_frames)
+
+    def step(
+        self, action: Any
+    ) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """One frame of the environment under the dynamics in force."""
+        truth = self._course.truth(self._clock_frames)
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.clock_frames = self._clock_frames + self._frames_per_step
+        return observation, reward, terminated, truncated, info | truth
+
+
+def _model_of(env: gymnasium.Env[Any, Any]) -> Any:
+    if isinstance(env.unwrapped, TaskEnv):
+        raise FallowError(
+            "this environment is Fallow's own: pass condition=… to gymnasium.make "
+            "instead of wrapping it"
+        )
+    model = getattr(env.unwrapped, "model", None)
+    if not isinstance(model, simulator.load().MjModel):
+        raise FallowError(
+            f"{env.unwrapped} has no MuJoCo model at unwrapped.model, so its dynamics "
+            "cannot be changed; wrap a MuJoCo environment such as HalfCheetah-v5"
+        )
+    return model
+
+
+register()

@@ -1,0 +1,12 @@
+"""The tasks: DM Control bodies written in plain MuJoCo, one file a body."""
+
+from fallow.dynamics.tasks import cartpole, cheetah, hopper, pendulum, walker
+from fallow.dynamics.tasks.body import EPISODE_FRAMES, Body, Task, View
+from fallow.registry import Registry
+
+TASKS: Registry[Task] = Registry("task")
+for _body in (walker, cheetah, cartpole, pendulum, hopper):
+    for _task in _body.TASKS:
+        TASKS.add(_task.name, _task)
+
+__all__ = ["EPISODE_FRAMES", "TASKS", "Body", "Task", "View"]

@@ -1,0 +1,384 @@
+"""Many worlds stepped at once, for many agents, each with its own condition and clock.
+
+The worlds of one agent share its condition and its clock; every world has its own
+seed. Results do not depend on the number of threads or on which worlds share a batch.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fallow import options
+from fallow.dynamics import simulator
+from fallow.dynamics.conditions import Condition
+from fallow.dynamics.shifts import Fields, write
+from fallow.dynamics.simulator import STAGE_NONE, STAGE_VELOCITY
+from fallow.dynamics.tasks import EPISODE_FRAMES, TASKS, Task
+from fallow.errors import FallowError
+from fallow.records import NO_REGIME
+
+
+class PhysicsError(RuntimeError):
+    """The simulation of a world diverged; all worlds are as they were before."""
+
+
+class Step(NamedTuple):
+    """What one transition brought, for A agents of W worlds each."""
+
+    observation: np.ndarray
+    """(A, W, n_columns) where the action led, also at the end of an episode."""
+    reward: np.ndarray
+    """(A, W) summed over the repeated frames."""
+    truncated: np.ndarray
+    """(A, W) whether the episode ended here, by the time limit."""
+    frame: np.ndarray
+    """(A,) the agent's clock when the transition began."""
+    regime: np.ndarray
+    """(A,) the regime in force; `NO_REGIME` where the condition has none."""
+
+
+class Worlds:
+    """A worlds of one task, A agents with W worlds each, all at the same step.
+
+    Args:
+        task: a task or its name.
+        conditions: one for all agents, or one for each.
+        seeds: (A, W) seed of every world's episode starts; an int is one world.
+        schedule_seeds: (A,) seeds of drifting conditions; each agent's first world's
+            seed unless given.
+        action_repeat: frames for which one action is held.
+        frames_per_step: by how much a step advances an agent's clock; the frames of
+            all its worlds unless given. 0 stops the clock, and so holds the dynamics
+            where `set_clock` put them: this is how evaluation runs.
+        n_threads: 0 uses every core.
+    """
+
+    def __init__(
+        self,
+        task: str | Task,
+        conditions: str | Condition | Sequence[str | Condition] = "none",
+        seeds: Any = 0,
+        schedule_seeds: Sequence[int] | None = None,
+        action_repeat: int = 2,
+        frames_per_step: int | None = None,
+        n_threads: int = 0,
+    ) -> None:
+        mujoco = simulator.load()
+        self.task = TASKS[task] if isinstance(task, str) else task
+        seeds = _checked_seeds(seeds)
+        self.n_agents, self.n_worlds = seeds.shape
+        self.action_repeat = _checked_repeat(action_repeat)
+        if frames_per_step is None:
+            frames_per_step = self.n_worlds * action_repeat
+        options.whole("worlds", "frames_per_step", frames_per_step, at_least=0)
+        options.whole("worlds", "n_threads", n_threads, at_least=0)
+        self.frames_per_step = frames_per_step
+        self.model = simulator.compile_body(self.task.body)
+        self.conditions = _one_each(conditions, self.n_agents)
+        self.schedule_seeds = [
+            int(s) for s in (seeds[:, 0] if schedule_seeds is None else schedule_seeds)
+        ]
+        if len(self.schedule_seeds) != self.n_agents:
+            raise FallowError(
+                f"{len(self.schedule_seeds)} schedule seeds for {self.n_agents} "
+                "agents; give one for each"
+            )
+        self._courses = [
+            condition.on(self.model, seed)
+            for condition, seed in zip(
+                self.conditions, self.schedule_seeds, strict=True
+            )
+        ]
+        self._batch = mujoco.batch.Batch(
+            self.model, seeds.size, n_threads, persistent=True
+        )
+        self._view = SimpleNamespace(
+            **{name: self._batch.bind(name) for name in self.task.body.fields}
+        )
+        self._ctrl = self._batch.bind("ctrl")
+        self._fields = _expand(self._batch, [c.fields(0) for c in self._courses])
+        self._scratch = (self._batch.get_model(0), mujoco.MjData(self.model))
+        self._random = [np.random.RandomState(seed) for seed in seeds.flat]
+        self._elapsed_frames = np.zeros(seeds.shape, np.int64)
+        self._clock_frames = np.zeros(self.n_agents, np.int64)
+        self._segment_ends = np.full(self.n_agents, -np.inf)
+        self._regime = np.full(self.n_agents, NO_REGIME, np.int16)
+        self._observation = np.zeros((*seeds.shape, len(self.task.body.columns)))
+        self._start_state = np.zeros((*seeds.shape, self._batch.nstate))
+        self._apply_dynamics()
+        self.reset()
+
+    @property
+    def n_actuators(self) -> int:
+        """Numbers in one action, each in [-1, 1]."""
+        return self.model.nu
+
+    @property
+    def control_step_s(self) -> float:
+        """Seconds of simulated time in one transition."""
+        frame_s = self.model.opt.timestep * self.task.body.n_substeps
+        return float(frame_s * self.action_repeat)
+
+    @property
+    def observation(self) -> np.ndarray:
+        """(A, W, n_columns) what the agents see now: after an episode, the next one."""
+        return self._observation.copy()
+
+    @property
+    def clock_frames(self) -> np.ndarray:
+        """(A,) frames each agent has lived, summed over its worlds."""
+        return self._clock_frames.copy()
+
+    @property
+    def start_state(self) -> np.ndarray:
+        """(A, W, n) the simulator's state at the start of each running episode."""
+        return self._start_state.copy()
+
+    @property
+    def regime(self) -> np.ndarray:
+        """(A,) the regime now in force; `NO_REGIME` where the condition has none."""
+        return self._regime.copy()
+
+    def step(self, actions: np.ndarray) -> Step:
+        """Hold `actions` (A, W, n_actuators) for one transition.
+
+        Bad actions raise and leave every world as it was. An episode that ends is
+        followed at once by the next, so `observation` is then that one's first.
+        """
+        commanded = self._checked_actions(actions)
+        frame, regime = self.clock_frames, self.regime
+        before = self._batch.state.copy()
+        reward = np.zeros(self._batch.nsim)
+        for _ in range(self.action_repeat):
+            self._ctrl[:] = commanded
+            self._batch.step(nstep=self.task.body.n_substeps, stage=STAGE_VELOCITY)
+            reward += self.task.reward(self._view)
+        self._check_physics(before)
+        self._elapsed_frames += self.action_repeat
+        truncated = self._elapsed_frames >= EPISODE_FRAMES
+        self._observation = self._observe()
+        arrived = self.observation
+        self._clock_frames += self.frames_per_step
+        self._apply_dynamics()
+        if truncated.any():
+            self._begin_episodes(np.flatnonzero(truncated))
+        return Step(arrived, reward.reshape(truncated.shape), truncated, frame, regime)
+
+    def reset(self, seeds: Any = None) -> np.ndarray:
+        """Begin a new episode in every world; new seeds only if given. The clock stays.
+
+        Returns the observations.
+        """
+        if seeds is not None:
+            seeds = _checked_seeds(seeds)
+            if seeds.size != self._batch.nsim:
+                raise FallowError(
+                    f"{seeds.size} seeds for {self._batch.nsim} worlds; give one each"
+                )
+            self._random = [np.random.RandomState(seed) for seed in seeds.flat]
+        self._begin_episodes(np.arange(self._batch.nsim))
+        return self.observation
+
+    def set_clock(self, frames: int | Sequence[int] | np.ndarray) -> None:
+        """Move the clocks, and with them the dynamics, to these frames."""
+        frames = np.broadcast_to(np.asarray(frames, np.int64), self.n_agents)
+        if (frames < 0).any():
+            raise FallowError(f"a clock of {frames.min()} frames; it must be 0 or more")
+        self._clock_frames = frames.copy()
+        self._segment_ends[:] = -np.inf
+        self._apply_dynamics()
+
+    def place(self, agent: int, world: int, qpos: np.ndarray) -> None:
+        """Begin an episode of one world at rest in a pose of your choice."""
+        row = agent * self.n_worlds + world
+        self._batch.reset(ids=[row], stage=STAGE_NONE)
+        self._batch.qpos[row] = qpos
+        self._settled([row])
+
+    def set_state(self, agent: int, world: int, state: np.ndarray) -> None:
+        """Put one world at the start of an episode saved as `start_state`."""
+        row = agent * self.n_worlds + world
+        self._batch.state[row] = state
+        self._settled([row])
+
+    def snapshot(self, agent: int = 0, world: int = 0) -> tuple[Any, Any]:
+        """One world as its own (`MjModel`, `MjData`), to render or to inspect."""
+        row = agent * self.n_worlds + world
+        return self._batch.get_model(row), self._batch.get_data(row)
+
+    def save(self) -> dict[str, np.ndarray]:
+        """All that `restore` needs to go on to the bit, as arrays with leading (A, W).
+
+        The task, conditions and seeds are the constructor's and not among them.
+        """
+        shape = self._elapsed_frames.shape
+        randoms = [random.get_state(legacy=False) for random in self._random]
+        words = np.array([r["state"]["key"] for r in randoms], np.uint32)
+        places = [[r["state"]["pos"], r["has_gauss"]] for r in randoms]
+        return {
+            "state": self._batch.state.reshape(*shape, -1).copy(),
+            "start_state": self.start_state,
+            "observation": self.observation,
+            "elapsed_frames": self._elapsed_frames.copy(),
+            "clock_frames": self.clock_frames,
+            "random_words": words.reshape(*shape, -1),
+            "random_places": np.array(places, np.int64).reshape(*shape, 2),
+            "random_gauss": np.array([r["gauss"] for r in randoms]).reshape(shape),
+        }
+
+    def restore(self, saved: Mapping[str, np.ndarray]) -> None:
+        """Continue from what `save` returned, bit for bit."""
+        for name, array in self.save().items():
+            if name not in saved or saved[name].shape != array.shape:
+                found = saved[name].shape if name in saved else "nothing"
+                raise FallowError(
+                    f"cannot restore these worlds: '{name}' is {found} and must be "
+                    f"{array.shape}; use the same task, agents and worlds"
+                )
+        words = saved["random_words"].reshape(self._batch.nsim, -1)
+        places = saved["random_places"].reshape(self._batch.nsim, 2)
+        for random, key, (pos, has_gauss), gauss in zip(
+            self._random, words, places, saved["random_gauss"].flat, strict=True
+        ):
+            mt19937 = ("MT19937", key, int(pos), int(has_gauss), float(gauss))
+            random.set_state(mt19937)
+        self._elapsed_frames = saved["elapsed_frames"].astype(np.int64)
+        self._start_state = saved["start_state"].copy()
+        self.set_clock(saved["clock_frames"])
+        self._batch.state[:] = saved["state"].reshape(self._batch.nsim, -1)
+        self._batch.forward(stage=STAGE_VELOCITY)
+        self._observation = saved["observation"].copy()
+
+    def _begin_episodes(self, rows: np.ndarray) -> None:
+        self._batch.reset(ids=rows, stage=STAGE_NONE)
+        for row in rows:
+            qpos, qvel = self.task.body.draw_start(self.model, self._random[row])
+            self._batch.qpos[row], self._batch.qvel[row] = qpos, qvel
+            if self.task.body.settle_substeps:
+                self._settle_first(row)
+        if self.task.body.settle_substeps:
+            self._batch.step(
+                ids=rows,
+                nstep=self.task.body.settle_substeps - 1,
+                stage=STAGE_VELOCITY,
+            )
+            self._batch.time[rows] = 0
+        self._settled(rows)
+
+    def _settle_first(self, row: int) -> None:
+        """The suite's first settling step, which still sees the model's own pose.
+
+        It resets, computes forces at the default pose, then moves the joints and
+        integrates those forces once. `mujoco.batch` would recompute them.
+        """
+        mujoco = simulator.load()
+        model, data = self._scratch
+        self._batch.get_model(row, model)
+        mujoco.mj_resetData(model, data)
+        mujoco.mj_forward(model, data)
+        data.qpos[:] = self._batch.qpos[row]
+        mujoco.mj_step2(model, data)
+        spec = mujoco.mjtState.mjSTATE_INTEGRATION
+        mujoco.mj_getState(model, data, self._batch.state[row], spec)
+
+    def _settled(self, rows: Any) -> None:
+        """Worlds `rows` stand at the start of an episode: look, and remember it."""
+        self._batch.forward(ids=rows)
+        n_agents, n_worlds = self.n_agents, self.n_worlds
+        self._elapsed_frames.reshape(-1)[rows] = 0
+        self._start_state.reshape(n_agents * n_worlds, -1)[rows] = self._batch.state[
+            rows
+        ]
+        observation = self._observe().reshape(n_agents * n_worlds, -1)
+        self._observation.reshape(n_agents * n_worlds, -1)[rows] = observation[rows]
+
+    def _observe(self) -> np.ndarray:
+        observation = self.task.body.observe(self._view)
+        return observation.reshape(self.n_agents, self.n_worlds, -1)
+
+    def _apply_dynamics(self) -> None:
+        """Write the model fields of every agent that has entered a new segment."""
+        for agent in np.flatnonzero(self._clock_frames >= self._segment_ends):
+            course, frame = self._courses[agent], int(self._clock_frames[agent])
+            segment = course.schedule.segment(frame)
+            self._segment_ends[agent] = course.schedule.segment_end(frame)
+            regime = course.schedule.regime(segment)
+            self._regime[agent] = NO_REGIME if regime is None else regime
+            fields = course.fields(segment)
+            if fields:
+                rows = np.arange(agent * self.n_worlds, (agent + 1) * self.n_worlds)
+                write(fields, self._fields, rows)
+                # forces already computed for the next step saw the old numbers
+                self._batch.forward(ids=rows, stage=STAGE_VELOCITY)
+
+    def _checked_actions(self, actions: np.ndarray) -> np.ndarray:
+        actions = np.asarray(actions, dtype=np.float64)
+        shape = (self.n_agents, self.n_worlds, self.n_actuators)
+        if actions.shape != shape:
+            raise FallowError(
+                f"actions have shape {actions.shape} and must have {shape}: "
+                "agents, worlds, actuators"
+            )
+        if not np.isfinite(actions).all():
+            agent, world, actuator = np.argwhere(~np.isfinite(actions))[0]
+            raise FallowError(
+                f"the action of agent {agent}, world {world}, actuator {actuator} is "
+                f"{actions[agent, world, actuator]}; it must be a number in [-1, 1]"
+            )
+        return actions.reshape(-1, self.n_actuators)
+
+    def _check_physics(self, before: np.ndarray) -> None:
+        if not self._batch.warning.any():
+            return
+        row = int(np.argwhere(self._batch.warning.any(axis=-1))[0, 0])
+        self._batch.warning[:] = 0
+        self._batch.state[:] = before
+        self._batch.forward(stage=STAGE_VELOCITY)
+        raise PhysicsError(
+            f"the simulation of agent {row // self.n_worlds}, world "
+            f"{row % self.n_worlds} diverged; all worlds are as before this step"
+        )
+
+
+def _expand(batch: Any, fields_by_agent: list[Fields]) -> Fields:
+    """Give each world its own values of every field that some agent's shift writes."""
+    names = {name for fields in fields_by_agent for name in fields}
+    return {name: batch.expand(name) for name in sorted(names)}
+
+
+def _checked_seeds(seeds: Any) -> np.ndarray:
+    seeds = np.asarray(seeds)
+    if seeds.ndim == 0:
+        seeds = seeds[None, None]
+    if seeds.ndim != 2 or seeds.size == 0 or not np.issubdtype(seeds.dtype, np.integer):
+        raise FallowError(
+            f"seeds have shape {seeds.shape} and type {seeds.dtype}; they must be "
+            "whole numbers of shape (agents, worlds)"
+        )
+    if (seeds < 0).any() or (seeds >= 2**32).any():
+        raise FallowError(f"a seed of {seeds.min()}; seeds are 0 to {2**32 - 1}")
+    return seeds
+
+
+def _checked_repeat(action_repeat: int) -> int:
+    options.whole("worlds", "action_repeat", action_repeat, at_least=1)
+    if EPISODE_FRAMES % action_repeat:
+        raise FallowError(
+            f"worlds: action_repeat is {action_repeat}; it must divide the "
+            f"{EPISODE_FRAMES} frames of an episode"
+        )
+    return action_repeat
+
+
+def _one_each(
+    conditions: str | Condition | Sequence[str | Condition], n_agents: int
+) -> list[Condition]:
+    if isinstance(conditions, str | Condition):
+        conditions = [conditions] * n_agents
+    if len(conditions) != n_agents:
+        raise FallowError(
+            f"{len(conditions)} conditions for {n_agents} agents; give one, or one each"
+        )
+    return [Condition.parse(condition) for condition in conditions]

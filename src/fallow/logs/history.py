@@ -1,0 +1,263 @@
+"""Fallow's own interaction log: one append-only file a run, one block an episode.
+
+The first block is a JSON header that names columns, units, the control step and which
+velocity each actuator drives. Every further block is one finished episode, a
+safetensors document of plain arrays. A run that is killed leaves a file that reads up
+to its last finished episode.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from fallow.errors import FallowError
+from fallow.logs import blocks
+from fallow.records import Episode
+
+MAGIC = b"FALLOWH1"
+OBSERVATION_TYPES = ("float16", "float32", "float64")
+_OPTIONAL = ("regime", "policy_mean", "policy_std", "start_state")
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a reader must know to make sense of the arrays."""
+
+    columns: tuple[str, ...]
+    """Name of every observation column, units in brackets."""
+    actuators: tuple[str, ...]
+    """Name of every action column."""
+    actuator_velocity: tuple[int, ...]
+    """For each actuator, the observation column of the velocity it drives."""
+    control_step_s: float
+    """Seconds from one row to the next."""
+    frames_per_step: int = 1
+    """By how much the agent's clock advances from one row to the next."""
+    observation_type: str = "float32"
+    """float16 halves the file; actions and rewards keep their type."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """Where the log comes from: task, condition, seeds, versions."""
+
+    def __post_init__(self) -> None:
+        if self.observation_type not in OBSERVATION_TYPES:
+            raise FallowError(
+                f"observation_type is '{self.observation_type}'; "
+                f"choose one of {', '.join(OBSERVATION_TYPES)}"
+            )
+        if len(self.actuator_velocity) != len(self.actuators):
+            raise FallowError(
+                f"{len(self.actuator_velocity)} velocities for "
+                f"{len(self.actuators)} actuators; name one for each"
+            )
+        for column in self.actuator_velocity:
+            if not 0 <= column < len(self.columns):
+                raise FallowError(
+                    f"velocity column {column} is outside the "
+                    f"{len(self.columns)} observation columns"
+                )
+
+    def to_json(self) -> bytes:
+        """The header as it stands in the file."""
+        return json.dumps(asdict(self), sort_keys=True).encode()
+
+    @classmethod
+    def from_json(cls, payload: bytes) -> "Header":
+        """Read a header back; unknown keys are an error, so nothing is dropped."""
+        known = {f.name for f in fields(cls)}
+        content: dict[str, Any] = json.loads(payload)
+        if not isinstance(content, dict) or set(content) - known:
+            raise FallowError("the header is not one of this version of Fallow")
+        for name in ("columns", "actuators", "actuator_velocity"):
+            content[name] = tuple(content[name])
+        return cls(**content)
+
+
+class HistoryWriter:
+    """Appends finished episodes to a history; a context manager.
+
+    A new file is begun, or an existing one is continued after its last episode: what a
+    crash left half-written is cut off, but a file damaged otherwise is refused and left
+    as it is. `keep_episodes` continues after that many, for a run that goes on from an
+    earlier checkpoint.
+    """
+
+    def __init__(
+        self, path: str | Path, header: Header, keep_episodes: int | None = None
+    ) -> None:
+        self.path = Path(path)
+        self.header = header
+        self.n_episodes = 0
+        self._file: BinaryIO
+        if self.path.exists() and self.path.stat().st_size > 0:
+            self._continue(keep_episodes)
+        else:
+            if keep_episodes:
+                raise FallowError(
+                    f"{path} has no episodes to keep, not {keep_episodes}"
+                )
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("wb")
+            self._file.write(MAGIC)
+            self._checksum = blocks.append(self._file, header.to_json(), 0)
+
+    def _continue(self, keep_episodes: int | None) -> None:
+        scan = blocks.Scan()
+        found = None
+        for payload in blocks.read(self.path, MAGIC, scan):
+            if scan.n_blocks == 1:
+                found = Header.from_json(payload)
+            if keep_episodes is not None and scan.n_blocks == keep_episodes + 1:
+                break
+        if scan.damage and not scan.cut_short:
+            raise FallowError(
+                f"{self.path} is damaged ({scan.damage}) and is not continued, so that "
+                "nothing is lost; read what is good with read_history, and write to "
+                "another file"
+            )
+        if found != self.header:
+            raise FallowError(
+                f"{self.path} was written with another header; choose another file"
+            )
+        self.n_episodes = scan.n_blocks - 1
+        if keep_episodes is not None and self.n_episodes < keep_episodes:
+            raise FallowError(
+                f"{self.path} has {self.n_episodes} good episodes, fewer than the "
+                f"{keep_episodes} to keep"
+            )
+        self._checksum = scan.checksum
+        self._file = self.path.open("r+b")
+        self._file.truncate(scan.good_bytes)
+        self._file.seek(scan.good_bytes)
+
+    def add(self, episode: Episode) -> None:
+        """Append one finished episode."""
+        _check_episode(episode, self.header)
+        arrays = {
+            "observation": episode.observation.astype(self.header.observation_type),
+            "action": episode.action,
+            "reward": episode.reward,
+            "place": np.array([episode.world, episode.start_frame], np.int64),
+        }
+        for name in _OPTIONAL:
+            if getattr(episode, name) is not None:
+                arrays[name] = getattr(episode, name)
+        payload = save({k: np.ascontiguousarray(v) for k, v in arrays.items()})
+        self._checksum = blocks.append(self._file, payload, self._checksum)
+        self.n_episodes += 1
+
+    def close(self) -> None:
+        """Close the file; every episode was handed to the system as it was added."""
+        self._file.close()
+
+    def __enter__(self) -> "HistoryWriter":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class History:
+    """A history read back: its header, its good episodes, and what was wrong."""
+
+    header: Header
+    episodes: tuple[Episode, ...]
+    damage: str = ""
+    """One sentence on what could not be read; empty for a whole file."""
+
+    @property
+    def n_transitions(self) -> int:
+        """Transitions in all episodes."""
+        return sum(episode.n_transitions for episode in self.episodes)
+
+    def rows(self) -> dict[str, np.ndarray]:
+        """All transitions as columns: one row for each, episodes in file order.
+
+        `regime` is there only if every episode has one; closing rows are left out.
+        """
+        lengths = [episode.n_transitions for episode in self.episodes]
+        regimes = [episode.regime for episode in self.episodes]
+        columns = {
+            "observation": _stack([e.observation[:-1] for e in self.episodes]),
+            "next_observation": _stack([e.observation[1:] for e in self.episodes]),
+            "action": _stack([e.action for e in self.episodes]),
+            "reward": _stack([e.reward for e in self.episodes]),
+            "episode": np.repeat(np.arange(len(lengths)), lengths),
+            "step": _stack([np.arange(length) for length in lengths]),
+        }
+        known = [r for r in regimes if r is not None]
+        if len(known) == len(regimes):
+            columns["regime"] = _stack(known)
+        return columns
+
+
+def read_history(path: str | Path) -> History:
+    """Read every good episode of a history.
+
+    A file cut short or edited is read up to there, and `damage` says how much is good.
+
+    Raises:
+        FallowError: the file is missing, is no history, or not even its header is good.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FallowError(f"there is no history at {path}")
+    scan = blocks.Scan()
+    payloads = blocks.read(path, MAGIC, scan)
+    first = next(payloads, None)
+    if first is None:
+        raise FallowError(
+            f"{path} has no readable header: {scan.damage or 'it is empty'}"
+        )
+    header = Header.from_json(first)
+    episodes = tuple(_episodes(payloads, path))
+    damage = ""
+    if scan.damage:
+        size = path.stat().st_size
+        damage = (
+            f"{path}: {scan.damage}; the first {len(episodes)} episodes "
+            f"({scan.good_bytes:,} of {size:,} bytes) are good and were read"
+        )
+    return History(header, episodes, damage)
+
+
+def _episodes(payloads: Iterator[bytes], path: Path) -> Iterator[Episode]:
+    for payload in payloads:
+        try:
+            arrays = load(payload)
+        except SafetensorError as error:
+            raise FallowError(
+                f"{path} holds a block that is no episode: {error}"
+            ) from None
+        world, start_frame = arrays.pop("place")
+        yield Episode(**arrays, world=int(world), start_frame=int(start_frame))
+
+
+def _check_episode(episode: Episode, header: Header) -> None:
+    n = episode.n_transitions
+    expected = {
+        "observation": (n + 1, len(header.columns)),
+        "action": (n, len(header.actuators)),
+        "reward": (n,),
+        "regime": (n,),
+        "policy_mean": (n, len(header.actuators)),
+        "policy_std": (n, len(header.actuators)),
+    }
+    if n < 1:
+        raise FallowError("an episode of no transitions cannot be recorded")
+    for name, shape in expected.items():
+        array = getattr(episode, name)
+        if array is not None and array.shape != shape:
+            raise FallowError(
+                f"{name} of an episode has shape {array.shape} and must have {shape}"
+            )
+
+
+def _stack(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate(arrays) if arrays else np.zeros(0)

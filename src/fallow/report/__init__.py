@@ -1,0 +1,1 @@
+"""What people look at: for now, the demo's picture."""

@@ -1,0 +1,41 @@
+"""Shared by the tests: small runs of worlds, and conditions that change early."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from fallow.dynamics import Worlds
+
+# every condition, with changes inside the first episode of two worlds
+EARLY_CONDITIONS = {
+    "none": "none",
+    "gain": "gain:shift_frame=400",
+    "damage": "damage:shift_frame=400",
+    "recurring": "recurring:shift_frame=404,period_frames=300",
+    "damping": "damping:shift_frame=400,draw_frames=200",
+    "friction": "friction:shift_frame=400,draw_frames=200,std=0.2",
+}
+
+
+def roll(worlds: Worlds, n_steps: int, random: np.random.Generator) -> list:
+    """Step with random actions; one agent's actions do not depend on the others."""
+    streams = random.spawn(worlds.n_agents)
+    shape = (n_steps, worlds.n_worlds, worlds.n_actuators)
+    actions = np.stack([stream.uniform(-1, 1, shape) for stream in streams], axis=1)
+    return [worlds.step(action) for action in actions]
+
+
+def assert_same(
+    steps: Sequence, others: Sequence, agents: slice | list[int] = slice(None)
+) -> None:
+    """Two runs are equal to the bit; the second may be some of the first's agents."""
+    assert len(steps) == len(others)
+    for step, other in zip(steps, others, strict=True):
+        for name, values in step._asdict().items():
+            np.testing.assert_array_equal(values[agents], getattr(other, name), name)
+
+
+@pytest.fixture
+def random() -> np.random.Generator:
+    return np.random.default_rng(0)

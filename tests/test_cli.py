@@ -1,0 +1,115 @@
+"""The command line: fast, light, and clear about what is wrong."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fallow import cli
+
+HEAVY = ("jax", "torch", "mujoco", "matplotlib", "dm_control", "gymnasium")
+
+HELP = f"""
+import sys, time
+sys.argv = ["fallow", "--help"]
+try:
+    from fallow.cli import main
+    main()
+except SystemExit as end:
+    assert end.code == 0
+loaded = [name for name in {HEAVY} if name in sys.modules]
+print("LOADED", loaded, "CPU", time.process_time())
+"""
+
+
+def fallow(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "fallow.cli", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "120"},
+    )
+
+
+def test_help_is_quick_and_imports_nothing_heavy() -> None:
+    best = 10.0
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", HELP], capture_output=True, text=True, check=True
+        )
+        last = done.stdout.splitlines()[-1]
+        assert "LOADED []" in last
+        best = min(best, float(last.split()[-1]))
+    assert "demo" in done.stdout and "list" in done.stdout
+    assert best < 0.5
+
+
+def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
+    assert cli.main(["list", "--json"]) == 0
+    names = json.loads(capsys.readouterr().out)
+    assert names["tasks"] == [
+        "walker-stand",
+        "walker-walk",
+        "walker-run",
+        "cheetah-run",
+        "cartpole-swingup",
+        "pendulum-swingup",
+        "hopper-hop",
+    ]
+    assert names["conditions"] == [
+        "none",
+        "gain",
+        "damage",
+        "recurring",
+        "damping",
+        "friction",
+    ]
+
+
+def test_list_for_people(capsys: pytest.CaptureFixture) -> None:
+    assert cli.main(["list"]) == 0
+    shown = capsys.readouterr().out
+    for name in ("walker-walk", "recurring", "saw_wave"):
+        assert name in shown
+
+
+def test_list_does_not_import_mujoco() -> None:
+    code = (
+        "import sys; from fallow.cli import main; main(['list']);"
+        "sys.exit('mujoco' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_version() -> None:
+    from fallow import __version__
+
+    assert fallow("--version").stdout.strip() == f"fallow {__version__}"
+
+
+def test_no_command_and_unknown_commands_say_what_there_is() -> None:
+    for arguments in ((), ("lst",)):
+        done = fallow(*arguments)
+        assert done.returncode == 2
+        assert "list" in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_demo_tells_and_draws(tmp_path: Path) -> None:
+    done = fallow("demo", "--out", str(tmp_path / "demo"), "--seed", "3")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    assert "falls" in lines[0] and "Reward a frame" in lines[1]
+    assert (tmp_path / "demo" / "walker.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    done = fallow("demo", "--out", str(tmp_path / "taken"))
+    assert done.returncode == 2
+    assert "taken" in done.stderr and "Traceback" not in done.stderr
