@@ -155,3 +155,14 @@ def test_bad_actions_are_refused() -> None:
         env.step(np.full(6, np.nan))
     with pytest.raises(FallowError, match="shape"):
         env.step(np.zeros(5))
+
+
+def test_rendering_where_there_is_opengl() -> None:
+    env = gymnasium.make("fallow/WalkerWalk-v0", render_mode="rgb_array")
+    env.reset(seed=0)
+    try:
+        image = env.render()
+    except Exception as error:  # what is raised depends on the missing backend
+        pytest.skip(f"no OpenGL here: {error!r}")
+    assert image.shape == (240, 320, 3) and image.std() > 0
+    env.close()

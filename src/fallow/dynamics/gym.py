@@ -1,9 +1,9 @@
 """Gymnasium: our tasks as environments, and a shift for anybody's MuJoCo environment.
 
     import gymnasium
-    env = gymnasium.make("fallow/WalkerWalk-v0", condition="gain:shift_frame=10000")
+    from fallow.dynamics.gym import ShiftDynamics  # this registers our tasks too
 
-    from fallow.dynamics.gym import ShiftDynamics
+    env = gymnasium.make("fallow/WalkerWalk-v0", condition="gain:shift_frame=10000")
     env = ShiftDynamics(gymnasium.make("HalfCheetah-v5"), "recurring")
 
 The truth is in `info["regime"]` (and `info["level"]` where a condition drifts) and
@@ -32,7 +32,7 @@ def environment_id(task: str) -> str:
 
 
 def register() -> None:
-    """Register every task; Gymnasium calls this itself when Fallow is installed."""
+    """Register every task with Gymnasium; importing this module does it."""
     for task in TASKS:
         if environment_id(task) not in gymnasium.registry:
             gymnasium.register(

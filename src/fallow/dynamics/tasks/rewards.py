@@ -10,7 +10,7 @@ _BELL_SCALE = np.sqrt(-2 * np.log(VALUE_AT_MARGIN))
 
 def ramp(value: np.ndarray, full: float) -> np.ndarray:
     """0 at zero or below, 1 at `full` or above, a straight line between."""
-    return np.clip(value / full, 0.0, 1.0)
+    return np.minimum(np.maximum(value / full, 0.0), 1.0)
 
 
 def bell(distance: np.ndarray, margin: float) -> np.ndarray:

@@ -1,0 +1,41 @@
+"""Every example runs as its first lines say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+EXPECTED = {
+    "record_and_look_back.py": "episode 3 simulated again: 500 transitions",
+    "shift_any_gymnasium.py": "the body changed at frames [300, 500, 700, 900]",
+}
+
+
+def test_all_examples_are_run() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert EXPECTED[name] in done.stdout
+
+
+def test_the_readme_runs(tmp_path: Path) -> None:
+    """Its Python blocks, in order, after `make demo` has written its history."""
+    readme = (EXAMPLES.parent / "README.md").read_text()
+    blocks = [part.split("```")[0] for part in readme.split("```python\n")[1:]]
+    assert len(blocks) == 3
+    code = "from fallow.cli import main\nmain(['demo'])\n" + "\n".join(blocks)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
