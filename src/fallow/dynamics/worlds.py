@@ -4,6 +4,7 @@ The worlds of one agent share its condition and its clock; every world has its o
 seed. Results do not depend on the number of threads or on which worlds share a batch.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -92,7 +93,10 @@ class Worlds:
             )
         ]
         self._batch = mujoco.batch.Batch(
-            self.model, seeds.size, n_threads, persistent=True
+            self.model,
+            seeds.size,
+            min(n_threads or os.cpu_count() or 1, seeds.size),
+            persistent=True,
         )
         self._view = SimpleNamespace(
             **{name: self._batch.bind(name) for name in self.task.body.fields}
