@@ -68,6 +68,16 @@ def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
         "damping",
         "friction",
     ]
+    assert names["rules"] == [
+        "passive",
+        "recency",
+        "reservoir",
+        "reset",
+        "graded",
+        "wmar",
+        "curious",
+        "matched",
+    ]
 
 
 def test_list_for_people(capsys: pytest.CaptureFixture) -> None:

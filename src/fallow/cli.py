@@ -14,7 +14,7 @@ from fallow.errors import FallowError
 
 @dataclass(frozen=True)
 class List:
-    """Show what can be chosen by name: tasks, conditions, schedules."""
+    """Show what can be chosen by name: tasks, conditions, schedules, rules."""
 
     json: bool = False
     """Print the names as JSON."""
@@ -23,11 +23,13 @@ class List:
         from fallow.dynamics.conditions import CONDITIONS
         from fallow.dynamics.schedules import SCHEDULES
         from fallow.dynamics.tasks import TASKS
+        from fallow.replay.rules import RULES
 
         summaries = {
             "tasks": {name: task.summary for name, task in TASKS.items()},
             "conditions": {name: kind.summary for name, kind in CONDITIONS.items()},
             "schedules": {name: named.summary for name, named in SCHEDULES.items()},
+            "rules": {name: rule.summary for name, rule in RULES.items()},
         }
         if self.json:
             names = {group: list(entries) for group, entries in summaries.items()}

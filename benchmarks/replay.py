@@ -1,0 +1,269 @@
+"""Replay speed beside a plain NumPy ring, interleaved in one process.
+
+    python benchmarks/replay.py            # a table
+    python benchmarks/replay.py --json     # the numbers
+
+1M transitions of 24 + 6 floats, a reward and two flags, episodes of 1,000 steps,
+batches of 16 sequences of 64. Every block of work is followed by the same block on the
+plain ring; ratios are taken inside such a pair, so above 1 is faster than the ring, and
+their median is reported with the range. Peers (cpprb, flashbax, TorchRL) are measured
+where they are installed.
+"""
+
+import argparse
+import importlib.util
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fallow.replay import Buffer, Field
+
+N = 1_000_000
+EPISODE = 1000
+BATCH, LENGTH = 16, 64
+DRAWS_BETWEEN_ADDS = 16
+N_ROUNDS = 9
+FIELDS = {
+    "observation": Field((24,)),
+    "action": Field((6,)),
+    "reward": Field(()),
+    "is_terminal": Field((), "bool"),
+}
+RULES = (
+    "passive",
+    "recency",
+    "reservoir",
+    "reset:change_step=500000",
+    "graded",
+    "curious",
+    "wmar:long_transitions=500000",
+    "matched",
+)
+Work = Callable[[], object]
+
+
+class Ring:
+    """The baseline: one array for each field, a head, and fancy indexing."""
+
+    def __init__(self, capacity: int) -> None:
+        self.data = {
+            name: np.zeros((capacity, *field.shape), field.dtype)
+            for name, field in {**FIELDS, "is_first": Field((), "bool")}.items()
+        }
+        self.capacity, self.head, self.size = capacity, 0, 0
+        self.random = np.random.default_rng(0)
+
+    def add(self, **step: Any) -> None:
+        for name, value in step.items():
+            self.data[name][self.head] = value
+        self.head = (self.head + 1) % self.capacity
+        self.size = min(self.size + 1, self.capacity)
+
+    def sample(self, batch: int, length: int) -> dict[str, np.ndarray]:
+        oldest = self.head if self.size == self.capacity else 0
+        starts = self.random.integers(self.size - length + 1, size=batch)
+        rows = (oldest + starts[:, None] + np.arange(length)) % self.capacity
+        out = {name: values[rows] for name, values in self.data.items()}
+        out["is_first"][:, 0] = True
+        return out
+
+
+def steps(n: int) -> dict[str, np.ndarray]:
+    """Transitions to store, with a leading axis of n."""
+    random = np.random.default_rng(0)
+    return {
+        "observation": random.normal(size=(n, 24)).astype(np.float32),
+        "action": random.uniform(-1, 1, (n, 6)).astype(np.float32),
+        "reward": random.random(n).astype(np.float32),
+        "is_terminal": np.zeros(n, bool),
+    }
+
+
+def full_ring() -> Ring:
+    ring = Ring(N)
+    for name, values in steps(N).items():
+        ring.data[name][:] = values
+    ring.data["is_first"][::EPISODE] = True
+    ring.size = N
+    return ring
+
+
+def full_buffer(rule: str) -> Buffer:
+    buffer = Buffer(FIELDS, capacity_transitions=N, rule="passive")
+    content = steps(EPISODE)
+    for episode in range(N // EPISODE):
+        buffer.add_episode(regime=int(episode >= 500), **content)
+    buffer.rule = rule
+    for ticket, _ in buffer.sweep(1024):
+        buffer.set_errors(ticket, 1 + np.arange(len(ticket.slots)) % 7 / 7)
+    return buffer
+
+
+def paired(work: Work, baseline: Work, n_rounds: int = N_ROUNDS) -> dict[str, float]:
+    """CPU time of the baseline over that of the work, and the work's own time."""
+    work(), baseline()
+    ratios, times = [], []
+    for _ in range(n_rounds):
+        own, other = cpu_s(work), cpu_s(baseline)
+        ratios.append(other / own)
+        times.append(own)
+    return {
+        "ratio": statistics.median(ratios),
+        "min": min(ratios),
+        "max": max(ratios),
+        "seconds": statistics.median(times),
+    }
+
+
+def cpu_s(work: Work) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def draws_and_adds(
+    sample: Callable[[int, int], object], add: Work, n_draws: int
+) -> Work:
+    def work() -> None:
+        for draw in range(n_draws):
+            if draw % DRAWS_BETWEEN_ADDS == 0:
+                add()
+            sample(BATCH, LENGTH)
+
+    return work
+
+
+def measure_rules(ring: Ring) -> dict[str, Any]:
+    one = {name: values[:1] for name, values in steps(1).items()}
+    plain = {name: values[0] for name, values in one.items()}
+    no = np.zeros(1, bool)
+    results = {}
+    for rule in RULES:
+        buffer = full_buffer(rule)
+
+        def add(buffer: Buffer = buffer) -> None:
+            buffer.add(is_first=no, **one)
+
+        def add_plain() -> None:
+            ring.add(is_first=False, **plain)
+
+        name = rule.split(":")[0]
+        results[name] = paired(
+            draws_and_adds(buffer.sample, add, 320),
+            draws_and_adds(ring.sample, add_plain, 320),
+        )
+        if name == "passive":
+            results["passive, no adds"] = paired(
+                lambda b=buffer: [b.sample(BATCH, LENGTH) for _ in range(320)],
+                lambda: [ring.sample(BATCH, LENGTH) for _ in range(320)],
+            )
+        if name == "graded":
+            results["rewrite all weights"] = {"seconds": rewrite_s(buffer)}
+        if name == "passive":
+            n_bytes = buffer.storage.n_bytes() + book_bytes(buffer)
+            results["bytes a transition"] = {"value": n_bytes / N}
+        del buffer
+    return results
+
+
+def rewrite_s(buffer: Buffer) -> float:
+    """New errors for every chunk, and the weights that follow, until the next draw."""
+    slots = buffer.book.slots(finished=True)
+    stamps = buffer.book.stamp[slots]
+    errors = np.random.default_rng(0).random(len(slots))
+
+    def work() -> None:
+        buffer.book.set_errors(slots, stamps, errors)
+        _ = [spans.mass_ends for spans in buffer.drawer.parts()]
+
+    work()
+    return statistics.median(cpu_s(work) for _ in range(N_ROUNDS))
+
+
+def book_bytes(buffer: Buffer) -> int:
+    book = buffer.book
+    arrays = [a for a in vars(book).values() if isinstance(a, np.ndarray)]
+    return sum(array.nbytes for array in arrays)
+
+
+def measure_adds(ring: Ring) -> dict[str, float]:
+    buffer = full_buffer("passive")
+    n = 20_000
+    content = steps(n)
+    batched = [{k: v[i : i + 1] for k, v in content.items()} for i in range(n)]
+    plain = [{k: v[i] for k, v in content.items()} for i in range(n)]
+    yes, no = np.ones(1, bool), np.zeros(1, bool)
+
+    def ours() -> None:
+        for index, step in enumerate(batched):
+            buffer.add(is_first=no if index % EPISODE else yes, **step)
+
+    def baseline() -> None:
+        for index, step in enumerate(plain):
+            ring.add(is_first=index % EPISODE == 0, **step)
+
+    return paired(ours, baseline)
+
+
+def measure_peers(ring: Ring) -> dict[str, Any]:
+    """What is installed of the peers; each is said to be missing otherwise."""
+    results: dict[str, Any] = {}
+    for name in ("cpprb", "flashbax", "torchrl"):
+        if importlib.util.find_spec(name) is None:
+            results[name] = "not installed"
+    if "cpprb" not in results:
+        results["cpprb"] = cpprb_weights()
+    return results
+
+
+def cpprb_weights() -> dict[str, float]:
+    """Seconds that cpprb's sum tree needs for 1M new weights."""
+    from cpprb import PrioritizedReplayBuffer
+
+    buffer = PrioritizedReplayBuffer(N, {"a": {}})
+    buffer.add(a=np.zeros(N))
+    index, weights = np.arange(N), np.random.default_rng(0).random(N)
+    return {
+        "rewrite_seconds": statistics.median(
+            cpu_s(lambda: buffer.update_priorities(index, weights)) for _ in range(3)
+        )
+    }
+
+
+def show(results: dict[str, Any]) -> None:
+    print(f"{'':24}{'against the ring':>26}{'each':>14}")
+    for name, result in results.items():
+        if not isinstance(result, dict):
+            print(f"{name:24}{result:>26}")
+        elif "ratio" in result:
+            ratio = (
+                f"{result['ratio']:.2f} ({result['min']:.2f} to {result['max']:.2f})"
+            )
+            count = 20_000 if name == "step adds" else 320
+            each = f"{result['seconds'] / count * 1e6:.1f} us"
+            print(f"{name:24}{ratio:>26}{each:>14}")
+        else:
+            shown = ", ".join(f"{k} {v:.6g}" for k, v in result.items())
+            print(f"{name:24}{shown:>26}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print the numbers only")
+    arguments = parser.parse_args()
+    ring = full_ring()
+    results = measure_rules(ring)
+    results["step adds"] = measure_adds(ring)
+    results |= measure_peers(ring)
+    if arguments.json:
+        print(json.dumps(results, indent=1))
+    else:
+        show(results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""What is kept and what is drawn."""
+
+from fallow.replay.buffer import Buffer, Ticket
+from fallow.replay.rules import RULES, Rule, register
+from fallow.replay.storage import Field
+
+__all__ = ["RULES", "Buffer", "Field", "Rule", "Ticket", "register"]

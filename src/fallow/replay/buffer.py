@@ -1,0 +1,305 @@
+"""A replay buffer that keeps what its rule says, and can prove it.
+
+    from fallow.replay import Buffer, Field
+
+    fields = {"observation": Field((24,)), "action": Field((6,)), "reward": Field(())}
+    buffer = Buffer(fields, n_worlds=4, rule="recency:window_transitions=20000")
+    buffer.add(is_first=first, observation=…, action=…, reward=…)  # a step, all worlds
+    batch = buffer.sample(16, 64)  # {"observation": …, "is_first": …}
+
+A row holds an observation, the action that led to it and the reward on arriving there;
+the first row of an episode has a zero action and reward and `is_first`.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fallow import checkpoint, options
+from fallow.errors import FallowError
+from fallow.replay.book import CHUNK, Book
+from fallow.replay.composition import Composition, of_spans
+from fallow.replay.drawer import Drawer
+from fallow.replay.rules import Rule
+from fallow.replay.spans import Pieces
+from fallow.replay.storage import Field, Layout, Storage
+
+KIND, VERSION = "replay buffer", 1
+IS_FIRST = "is_first"
+
+
+class Ticket(NamedTuple):
+    """Which chunks a sweep read, so that their errors find them again."""
+
+    slots: np.ndarray
+    stamps: np.ndarray
+
+
+class Buffer:
+    """Bytes, book, rule and randomness of one agent's replay.
+
+    Args:
+        fields: shape and type of what a row holds, without `is_first`.
+        n_worlds: worlds that are stepped together.
+        capacity_transitions: at least so many of the newest steps stay stored.
+        rule: what is kept and how it is drawn, e.g. `recency:window_transitions=20000`.
+        seed: of keys and draws.
+        half: store floating-point fields as float16.
+        folder: keep the bytes in files there, for histories larger than memory.
+        draw_running: whether steps of episodes still running can be drawn.
+    """
+
+    def __init__(
+        self,
+        fields: Mapping[str, Field],
+        n_worlds: int = 1,
+        capacity_transitions: int = 1_000_000,
+        rule: str | Rule = "passive",
+        seed: int = 0,
+        half: bool = False,
+        folder: str | Path | None = None,
+        draw_running: bool = True,
+    ) -> None:
+        if IS_FIRST in fields:
+            raise FallowError(
+                "is_first is stored by itself; leave it out of the fields"
+            )
+        self.book = Book(n_worlds, capacity_transitions, seed)
+        self.drawer = Drawer(self.book, rule, seed, draw_running)
+        layout = Layout.of({**fields, IS_FIRST: Field((), "bool")}, half)
+        self.storage = Storage(layout, self.book.n_slots * CHUNK, folder)
+        self._plan = [
+            (name, self.storage.columns[name], field.shape, np.dtype(field.dtype))
+            for name, field in fields.items()
+        ]
+        self._floats = [name for name, *_, dtype in self._plan if dtype.kind == "f"]
+        self._is_first = self.storage.columns[IS_FIRST]
+
+    def __len__(self) -> int:
+        """Steps stored."""
+        return self.book.stored().n_steps
+
+    @property
+    def rule(self) -> Rule:
+        """The rule in force; set it to continue under another one."""
+        return self.drawer.rule
+
+    @rule.setter
+    def rule(self, rule: str | Rule) -> None:
+        self.drawer.set_rule(rule)
+
+    # ---------------------------------------------------------------- storing
+
+    def add(
+        self, is_first: np.ndarray, regime: int | None = None, **step: np.ndarray
+    ) -> None:
+        """Store one step of every world: arrays with a leading axis of worlds.
+
+        `regime` is the regime now in force, if known. A step that does not fit raises
+        and leaves the buffer as it was.
+        """
+        first = np.asarray(is_first).tolist()
+        self._check(step, self.book.n_worlds, len(first))
+        rows = self.book.advance_all(first, self.drawer.victim)
+        if len(rows) == 1:  # an index is much cheaper than a list of one
+            row = rows[0]
+            for name, column, *_ in self._plan:
+                column[row] = step[name][0]
+            self._is_first[row] = first[0]
+        else:
+            for name, column, *_ in self._plan:
+                column[rows] = step[name]
+            self._is_first[rows] = first
+        if regime is not None and regime != self.book.present_regime:
+            self.set_present_regime(regime)
+
+    def add_episode(
+        self, world: int = 0, regime: int | None = None, **episode: np.ndarray
+    ) -> None:
+        """Store a finished episode of one world: arrays with a leading axis of rows."""
+        book = self.book
+        options.whole("add_episode", "world", world, at_least=0)
+        if world >= book.n_worlds:
+            raise FallowError(f"there is no world {world}; there are {book.n_worlds}")
+        lengths = {len(values) for values in episode.values()}
+        length = lengths.pop() if len(lengths) == 1 else 0
+        if length == 0:
+            raise FallowError("an episode needs fields of one length, 1 or more")
+        self._check(episode, length, length)
+        rows = [
+            book.advance(world, step == 0, book.now + step, self.drawer.victim)
+            for step in range(length)
+        ]
+        for name, column, _, _ in self._plan:
+            column[rows] = episode[name]
+        self._is_first[rows] = np.arange(length) == 0
+        if regime is not None:
+            self.set_present_regime(regime)
+        book.end_episode(world)
+        book.now += length
+        book.version += 1
+
+    def _check(
+        self, step: Mapping[str, np.ndarray], leading: int, n_first: int
+    ) -> None:
+        """Raise unless every field has its shape and type, and holds finite numbers."""
+        try:
+            fits = len(step) == len(self._plan) and n_first == leading
+            for name, _, shape, dtype in self._plan:
+                values = step[name]
+                fits = fits and values.dtype == dtype
+                fits = fits and values.shape[1:] == shape and len(values) == leading
+        except (KeyError, AttributeError, TypeError):
+            fits = False
+        if not fits:
+            raise self._misfit(step, leading, n_first)
+        for name in self._floats:
+            if not _is_finite(step[name]):
+                raise FallowError(
+                    f"{name} holds NaN or infinity and was not stored; "
+                    "replace it before storing"
+                )
+
+    def _misfit(
+        self, step: Mapping[str, Any], leading: int, n_first: int
+    ) -> FallowError:
+        """What does not fit, in a sentence."""
+        names = [name for name, *_ in self._plan]
+        if set(step) != set(names):
+            return FallowError(
+                f"a step has the fields {', '.join(sorted(step)) or 'none'}; this "
+                f"buffer stores {', '.join(names)} and is_first"
+            )
+        for name, _, shape, dtype in self._plan:
+            values = np.asarray(step[name])
+            if values.shape != (leading, *shape) or values.dtype != dtype:
+                return FallowError(
+                    f"{name} is {values.dtype} of shape {values.shape}; this buffer "
+                    f"stores {dtype} of shape {(leading, *shape)}"
+                )
+        return FallowError(f"is_first has {n_first} values and must have {leading}")
+
+    # ---------------------------------------------------------------- drawing
+
+    def sample(self, batch: int, length: int) -> dict[str, np.ndarray]:
+        """Draw `batch` sequences of `length` steps: fields of shape (batch, length, …).
+
+        `is_first` is set at the start of each and wherever steps do not follow each
+        other. Float16 storage comes back in the fields' own types.
+        """
+        pieces = self.drawer.draw(batch, length)
+        groups = self._read(pieces, batch, length)
+        out = self.storage.layout.split(groups)
+        out[IS_FIRST][pieces.sequence, pieces.at] = True
+        return out
+
+    def _read(self, pieces: Pieces, batch: int, length: int) -> dict[str, np.ndarray]:
+        """Packed sequences: blocks where rows lie in order, the rest row by row."""
+        first = slice(None) if len(pieces.at) == batch else pieces.at == 0
+        starts = self.book.rows(pieces.world[first], pieces.serial[first])
+        broken = self.book.is_broken(starts, pieces.length[first], length)
+        if not broken.any():
+            return self.storage.read(starts, length)
+        groups = self.storage.read(np.where(broken, 0, starts), length)
+        rows = self.drawer.rows(pieces, batch, length)[broken]
+        for dtype, group in self.storage.groups.items():
+            groups[dtype][broken] = group[rows]
+        return groups
+
+    def sweep(
+        self, n_chunks: int = 256
+    ) -> Iterator[tuple[Ticket, dict[str, np.ndarray]]]:
+        """All finished chunks, some at a time, for the model to say its error on each.
+
+        Sequences have shape (n, 64, …). Hand the errors back with `set_errors`.
+        """
+        slots = self.book.slots(finished=True)
+        for begin in range(0, len(slots), n_chunks):
+            some = slots[begin : begin + n_chunks]
+            groups = self.storage.read(some * CHUNK, CHUNK)
+            sequences = self.storage.layout.split(groups)
+            sequences[IS_FIRST][:, 0] = True
+            yield Ticket(some, self.book.stamp[some]), sequences
+
+    # ---------------------------------------------------------------- telling
+
+    def set_errors(self, ticket: Ticket, errors: np.ndarray) -> int:
+        """The model's error on each chunk of a ticket.
+
+        Chunks that were overwritten in the meantime are left alone; returns how many.
+        """
+        return self.book.set_errors(ticket.slots, ticket.stamps, errors)
+
+    def note_change(self) -> None:
+        """The body has just changed; `reset` acts on it."""
+        self.book.changes.append(self.book.now)
+        self.book.version += 1
+
+    def set_present_regime(self, regime: int) -> None:
+        """The regime now in force: the truth, or an estimate."""
+        self.drawer.set_present_regime(regime)
+
+    def set_regimes(self, episodes: Any, regimes: Any) -> None:
+        """Label episodes, by index, with the truth or an estimate."""
+        self.drawer.record.count(self.book)
+        self.book.set_regimes(episodes, regimes)
+
+    # ---------------------------------------------------------------- proving
+
+    def composition(self) -> Composition:
+        """What the rule would draw from now."""
+        return of_spans(self.book, self.drawer.parts())
+
+    def drawn(self) -> Composition:
+        """What was drawn since the buffer was made, or `drawer.record.clear()`."""
+        return self.drawer.record.composition(self.book)
+
+    # ---------------------------------------------------------------- saving
+
+    def save(self, path: str | Path) -> None:
+        """Write bytes, book, rule and random state; the old file stays until then."""
+        self.drawer.settle()
+        used = self.book.slots()
+        arrays = {
+            f"rows.{dtype}": group.reshape(-1, CHUNK, group.shape[1])[used]
+            for dtype, group in self.storage.groups.items()
+        }
+        book_arrays, book_header = self.book.save()
+        layout = self.storage.layout
+        header = {
+            "fields": {k: [list(f.shape), f.dtype] for k, f in layout.fields.items()},
+            "types": {name: place.group for name, place in layout.places.items()},
+            "book": book_header,
+            "drawer": self.drawer.save(),
+        }
+        checkpoint.save(path, KIND, VERSION, arrays | book_arrays, header)
+
+    def load(self, path: str | Path) -> None:
+        """Take back what `save` wrote into a buffer made with the same arguments.
+
+        The rule is the saved one; set `rule` afterwards to go on under another.
+        """
+        arrays, header = checkpoint.load(path, KIND, VERSION)
+        layout = self.storage.layout
+        fields = {k: [list(f.shape), f.dtype] for k, f in layout.fields.items()}
+        types = {name: place.group for name, place in layout.places.items()}
+        if header["fields"] != fields or header["types"] != types:
+            raise FallowError(
+                f"{path} stores {header['fields']} as {header['types']}, this buffer "
+                f"{fields} as {types}; make it with the same fields"
+            )
+        self.book.restore(arrays, header["book"], path)
+        used = self.book.slots()
+        for dtype, group in self.storage.groups.items():
+            chunks = group.reshape(-1, CHUNK, group.shape[1])
+            chunks[used] = arrays[f"rows.{dtype}"]
+        self.drawer.restore(header["drawer"])
+
+
+def _is_finite(values: np.ndarray) -> bool:
+    """Whether no number is NaN or infinite; the sum of squares tells it cheaply."""
+    flat = values.ravel()
+    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())

@@ -1,0 +1,192 @@
+"""Proof of what a rule does: what could be drawn now, and what was drawn so far."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fallow.records import NO_REGIME
+from fallow.replay.book import CHUNK, FREE, Book
+from fallow.replay.spans import Pieces, Spans, overlaps
+
+AGE_EDGES = np.concatenate([[0], 2 ** np.arange(25)])
+"""Ages in steps of the agent; the last bin is open."""
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Shares of start weight, or of drawn steps."""
+
+    share_by_regime: dict[int, float]
+    stale_share: float | None
+    """Share of regimes other than the present one; None where labels are missing."""
+    age_histogram: np.ndarray
+    """Share of each bin of `AGE_EDGES`."""
+    effective_steps: float
+    """(sum w)² / sum w², over steps: how many equally weighted ones it is worth."""
+    n_steps: float
+    """Steps that can be drawn, or that were drawn."""
+
+
+def of_spans(book: Book, parts: tuple[Spans, ...]) -> Composition:
+    """What can be drawn now; several parts count alike."""
+    tally = Tally()
+    for spans in parts:
+        weight = np.ones(len(spans.world)) if spans.weight is None else spans.weight
+        total = float((weight * spans.length).sum())
+        if total > 0:
+            _add_part(tally, book, spans, weight / total)
+    return tally.composition()
+
+
+def _add_part(tally: "Tally", book: Book, spans: Spans, weight: np.ndarray) -> None:
+    episodes, index = _episodes(book)
+    source, target = overlaps(spans, episodes)
+    start = np.maximum(spans.start[source], episodes.start[target])
+    length = np.minimum(spans.stop[source], episodes.stop[target]) - start
+    world = spans.world[source]
+    youngest = book.now - 1 - book.time_of(world, start + length - 1)
+    regime = book.episode_regimes()[index[target]]
+    tally.add(youngest, length, weight[source], regime, book.present_regime)
+    tally.n_steps += spans.n_steps
+    tally.squares += float((weight**2 * spans.length).sum())
+    tally.total += 1.0
+
+
+def _episodes(book: Book) -> tuple[Spans, np.ndarray]:
+    """All episodes as sorted spans, and which episode each one is."""
+    world, start = book.episodes["world"], book.episodes["start"]
+    stop = book.episodes["stop"].copy()
+    running = stop == FREE
+    stop[running] = np.asarray(book.heads)[world[running]]
+    order = np.lexsort((start, world))
+    return Spans(world[order], start[order], stop[order]), order
+
+
+@dataclass
+class Tally:
+    """Sums that make a composition."""
+
+    by_regime: dict[int, float] = field(default_factory=dict)
+    stale: float = 0.0
+    labelled: float = 0.0
+    ages: np.ndarray = field(default_factory=lambda: np.zeros(len(AGE_EDGES)))
+    total: float = 0.0
+    squares: float = 0.0
+    n_steps: float = 0.0
+
+    def add(
+        self,
+        youngest: np.ndarray,
+        length: np.ndarray,
+        weight: np.ndarray,
+        regime: np.ndarray,
+        present: int,
+    ) -> None:
+        """Count stretches of steps of consecutive ages, from `youngest` on."""
+        mass = length * weight
+        shares = np.bincount(regime - NO_REGIME, mass)
+        for label in np.flatnonzero(shares).tolist():
+            known_share = self.by_regime.get(label + NO_REGIME, 0.0)
+            self.by_regime[label + NO_REGIME] = known_share + float(shares[label])
+        known = (regime != NO_REGIME) & (present != NO_REGIME)
+        self.labelled += float(mass[known].sum())
+        self.stale += float(mass[known & (regime != present)].sum())
+        first = np.searchsorted(AGE_EDGES, youngest, side="right") - 1
+        last = np.searchsorted(AGE_EDGES, youngest + length - 1, side="right") - 1
+        whole = first == last
+        self.ages += np.bincount(first[whole], mass[whole], len(AGE_EDGES))
+        cut = ~whole  # over an edge: count the steps below each, take the differences
+        most = length[cut, None]
+        below = np.clip(AGE_EDGES[None] - youngest[cut, None], 0, most)
+        steps = np.diff(np.concatenate([below, most], axis=1), axis=1)
+        self.ages += (steps * weight[cut, None]).sum(axis=0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The sums as plain numbers."""
+        by_regime = [[label, mass] for label, mass in self.by_regime.items()]
+        return {**vars(self), "by_regime": by_regime, "ages": self.ages.tolist()}
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> "Tally":
+        """Take back what `to_json` gave."""
+        by_regime = {int(label): mass for label, mass in saved["by_regime"]}
+        ages = np.array(saved["ages"])
+        return cls(**{**saved, "by_regime": by_regime, "ages": ages})
+
+    def composition(self) -> Composition:
+        """The sums as shares."""
+        total = sum(self.by_regime.values()) or 1.0
+        is_labelled = self.labelled > 0 and np.isclose(self.labelled, total)
+        return Composition(
+            share_by_regime={k: v / total for k, v in sorted(self.by_regime.items())},
+            stale_share=self.stale / total if is_labelled else None,
+            age_histogram=self.ages / total,
+            effective_steps=self.total**2 / self.squares if self.squares else 0.0,
+            n_steps=self.n_steps,
+        )
+
+
+class Record:
+    """What was actually drawn since the last `clear`."""
+
+    LIMIT = 512
+    """Batches after which waiting draws are counted."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, Pieces]] = []
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._waiting.clear()
+        self.tally = Tally()
+
+    def add(self, book: Book, pieces: Pieces) -> None:
+        """Note one batch."""
+        self._waiting.append((book.now, pieces))
+        if len(self._waiting) >= self.LIMIT:
+            self.count(book)
+
+    def count(self, book: Book) -> None:
+        """Count what waits; also called before labels or the present regime change."""
+        if not self._waiting:
+            return
+        now = np.concatenate([np.full(len(p.world), n) for n, p in self._waiting])
+        world = np.concatenate([p.world for _, p in self._waiting])
+        serial = np.concatenate([p.serial for _, p in self._waiting])
+        left = np.concatenate([p.length for _, p in self._waiting])
+        self._waiting.clear()
+        self._count_visits(book, world, serial, left)
+        episodes, index = _episodes(book)
+        regimes = book.episode_regimes()[index]
+        size = 1 + int(episodes.stop.max(initial=0))
+        ends = episodes.world * size + episodes.stop
+        while len(left):
+            found = np.searchsorted(ends, world * size + serial, side="right")
+            taken = np.minimum(left, episodes.stop[found] - serial)
+            youngest = now - 1 - book.time_of(world, serial + taken - 1)
+            ones = np.ones(len(taken))
+            self.tally.add(youngest, taken, ones, regimes[found], book.present_regime)
+            self.tally.n_steps += float(taken.sum())
+            more = left > taken
+            serial, left = (serial + taken)[more], (left - taken)[more]
+            now, world = now[more], world[more]
+
+    def _count_visits(
+        self, book: Book, world: np.ndarray, serial: np.ndarray, length: np.ndarray
+    ) -> None:
+        """One visit for every chunk that a piece touches."""
+        first, last = serial // CHUNK, (serial + length - 1) // CHUNK
+        for ahead in range(int((last - first).max(initial=0)) + 1):
+            touched = first + ahead <= last
+            slots = book.slot_of[world[touched], (first + ahead)[touched]]
+            np.add.at(book.visits, slots[slots != FREE], 1)
+
+    def composition(self, book: Book) -> Composition:
+        """Shares of all steps drawn; the effective number is over chunks drawn from."""
+        self.count(book)
+        visits = book.visits[book.chunk != FREE].astype(float)
+        self.tally.total = float(visits.sum())
+        self.tally.squares = float((visits**2).sum()) / CHUNK
+        return self.tally.composition()

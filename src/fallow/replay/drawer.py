@@ -1,0 +1,126 @@
+"""Who is drawn: a rule over a book, with its own randomness. No bytes.
+
+The same drawer serves a buffer on the host and a fleet whose bytes live on an
+accelerator: it says which rows, somebody else gathers them.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from fallow import options, seeds
+from fallow.errors import FallowError
+from fallow.replay.book import Book, Victim
+from fallow.replay.composition import Record, Tally
+from fallow.replay.rules import Rule
+from fallow.replay.spans import Pieces, Spans, draw
+
+
+class Drawer:
+    """Draws sequences of steps by a rule."""
+
+    def __init__(
+        self, book: Book, rule: str | Rule, seed: int = 0, draw_running: bool = True
+    ) -> None:
+        self.book = book
+        self.record = Record()
+        self._draw_running = draw_running
+        self._random = seeds.generator(seed, "replay-draws")
+        self.set_rule(rule)
+
+    def set_rule(self, rule: str | Rule) -> None:
+        """Continue under a rule; it is checked before the old one is let go."""
+        rule = Rule.parse(rule)
+        rule.check(self.book)
+        self.rule = rule
+        self.victim: Victim | None = rule.victim if rule.keeps_by_key else None
+        self._parts: tuple[Spans, ...] = ()
+        self._version = -1
+
+    def parts(self) -> tuple[Spans, ...]:
+        """What the rule allows now, less what has no weight."""
+        if self._version != self.book.version:
+            if self.rule.needs_visits:
+                self.record.count(self.book)
+            parts = [self._checked(spans) for spans in self.rule.parts(self.book)]
+            self._parts = tuple(spans for spans in parts if len(spans.world))
+            self._version = self.book.version
+        return self._parts
+
+    def _checked(self, spans: Spans) -> Spans:
+        weight = spans.weight
+        if weight is not None and not (
+            np.isfinite(weight).all() and (weight >= 0).all()
+        ):
+            bad = weight[~(np.isfinite(weight) & (weight >= 0))][0]
+            raise FallowError(
+                f"rule '{self.rule}' gave a weight of {bad}; "
+                "weights are finite numbers, 0 or more"
+            )
+        if not self._draw_running:
+            spans = self.book.finished(spans)
+        return spans.masked_out()
+
+    def draw(self, batch: int, length: int) -> Pieces:
+        """Draw `batch` sequences of `length` steps."""
+        options.whole("sample", "batch", batch, at_least=1)
+        options.whole("sample", "length", length, at_least=1)
+        parts = self.parts()
+        if not parts:
+            self._explain_empty()
+        n_stored = sum(self.book.heads)
+        if length > n_stored:
+            raise FallowError(
+                f"a sequence of {length} steps was asked for and {n_stored} are "
+                "stored; store more or ask for shorter ones"
+            )
+        chosen = int(self._random.integers(len(parts))) if len(parts) > 1 else 0
+        pieces = draw(parts[chosen], batch, length, self._random)
+        self.record.add(self.book, pieces)
+        return pieces
+
+    def _explain_empty(self) -> None:
+        if sum(self.book.heads) == 0:
+            raise FallowError("the buffer is empty; add steps before drawing")
+        raise FallowError(
+            f"rule '{self.rule}' masks all {self.book.stored().n_steps} stored steps; "
+            "store more, or choose another rule"
+        )
+
+    def rows(self, pieces: Pieces, batch: int, length: int) -> np.ndarray:
+        """(batch, length) rows of drawn sequences."""
+        before = np.cumsum(pieces.length) - pieces.length
+        serial = np.repeat(pieces.serial - before, pieces.length)
+        serial += np.arange(batch * length)
+        world = np.repeat(pieces.world, pieces.length)
+        return self.book.rows(world, serial).reshape(batch, length)
+
+    def set_present_regime(self, regime: int) -> None:
+        """The regime now in force: the truth, or an estimate."""
+        self.record.count(self.book)
+        self.book.present_regime = int(regime)
+        self.book.version += 1
+
+    def settle(self) -> None:
+        """Count all draws; where weights depend on them, work those out anew.
+
+        So a saved buffer and its copy go on alike.
+        """
+        self.record.count(self.book)
+        if self.rule.needs_visits:
+            self.book.version += 1
+
+    def save(self) -> dict[str, Any]:
+        """Rule, random state and what was drawn, as JSON; `settle` first."""
+        return {
+            "rule": str(self.rule),
+            "random": self._random.bit_generator.state,
+            "drawn": self.record.tally.to_json(),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Take back what `save` gave."""
+        self.set_rule(saved["rule"])
+        self._random.bit_generator.state = saved["random"]
+        self.record.clear()
+        self.record.tally = Tally.from_json(saved["drawn"])

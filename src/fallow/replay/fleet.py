@@ -1,0 +1,164 @@
+"""Replay for many branches at once: bytes on an accelerator, books on the host.
+
+Every branch has its own book, rule and randomness, the same ones as a `Buffer`. The
+host draws rows, the device gathers them, so only indices cross. `gather` is written for
+one branch and is mapped over branches by whoever trains them.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fallow.errors import FallowError
+from fallow.replay.book import CHUNK, Book
+from fallow.replay.buffer import IS_FIRST
+from fallow.replay.drawer import Drawer
+from fallow.replay.storage import Field, Layout
+
+Groups = dict[str, jax.Array]
+"""Packed rows by stored type: (n_rows, width), with a leading axis of branches."""
+
+
+class Indices(NamedTuple):
+    """What to gather for k updates of R branches."""
+
+    rows: np.ndarray  # (k, R, batch, length) int32
+    is_first: np.ndarray  # (k, R, batch, length): sequence starts and seams
+
+
+def gather(
+    layout: Layout, groups: Groups, rows: jax.Array, is_first: jax.Array
+) -> dict[str, jax.Array]:
+    """One branch's batch: fields (batch, length, …) at `rows` (batch, length)."""
+    batch = layout.split({dtype: group[rows] for dtype, group in groups.items()})
+    batch[IS_FIRST] = batch[IS_FIRST] | is_first
+    return batch
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _scatter(groups: Groups, rows: jax.Array, packed: Groups) -> Groups:
+    """Write packed steps (R, W, width) to `rows` (R, W)."""
+
+    def write(group: jax.Array, at: jax.Array, values: jax.Array) -> jax.Array:
+        return group.at[at].set(values)
+
+    return {
+        dtype: jax.vmap(write)(groups[dtype], rows, packed[dtype]) for dtype in groups
+    }
+
+
+class FleetBuffer:
+    """R buffers that are stored to and drawn from together.
+
+    Args:
+        fields: shape and type of what a row holds, without `is_first`.
+        rules: one for each branch.
+        seeds: one for each branch; draws equal those of a `Buffer` with that seed.
+        n_worlds: worlds of each branch.
+        capacity_transitions: at least so many of each branch's newest steps stay.
+        half: store floating-point fields as float16.
+        draw_running: whether steps of episodes still running can be drawn.
+    """
+
+    def __init__(
+        self,
+        fields: Mapping[str, Field],
+        rules: Sequence[str],
+        seeds: Sequence[int],
+        n_worlds: int = 1,
+        capacity_transitions: int = 1_000_000,
+        half: bool = False,
+        draw_running: bool = True,
+    ) -> None:
+        if len(rules) != len(seeds) or not rules:
+            raise FallowError(
+                f"{len(rules)} rules and {len(seeds)} seeds; give one of each a branch"
+            )
+        self.books = [Book(n_worlds, capacity_transitions, seed) for seed in seeds]
+        self.drawers = [
+            Drawer(book, rule, seed, draw_running)
+            for book, rule, seed in zip(self.books, rules, seeds, strict=True)
+        ]
+        self.layout = Layout.of({**fields, IS_FIRST: Field((), "bool")}, half)
+        n_rows = self.books[0].n_slots * CHUNK
+        self.groups: Groups = {
+            dtype: jnp.zeros((len(rules), n_rows, width), dtype)
+            for dtype, width in self.layout.widths.items()
+        }
+        self._gather = jax.jit(jax.vmap(functools.partial(gather, self.layout)))
+
+    @property
+    def n_branches(self) -> int:
+        """R."""
+        return len(self.books)
+
+    def add(
+        self,
+        is_first: np.ndarray,
+        regimes: Sequence[int] | None = None,
+        **step: np.ndarray,
+    ) -> None:
+        """Store one step of all worlds of all branches: arrays with leading (R, W)."""
+        leading = (self.n_branches, self.books[0].n_worlds)
+        packed = self._packed({**step, IS_FIRST: np.asarray(is_first, bool)}, leading)
+        rows = [
+            book.advance_all(first, drawer.victim)
+            for book, drawer, first in zip(
+                self.books, self.drawers, np.asarray(is_first).tolist(), strict=True
+            )
+        ]
+        for branch, regime in enumerate(regimes if regimes is not None else ()):
+            if regime != self.books[branch].present_regime:
+                self.drawers[branch].set_present_regime(regime)
+        self.groups = _scatter(
+            self.groups,
+            jax.device_put(np.array(rows, np.int32)),
+            {dtype: jax.device_put(values) for dtype, values in packed.items()},
+        )
+
+    def _packed(
+        self, step: Mapping[str, np.ndarray], leading: tuple[int, int]
+    ) -> dict[str, np.ndarray]:
+        """Fields side by side, one array for each stored type."""
+        if set(step) != set(self.layout.fields):
+            raise FallowError(
+                f"a step has the fields {', '.join(sorted(step))}; this buffer stores "
+                f"{', '.join(self.layout.fields)}"
+            )
+        packed = {
+            dtype: np.zeros((*leading, width), dtype)
+            for dtype, width in self.layout.widths.items()
+        }
+        for name, field in self.layout.fields.items():
+            values = step[name]
+            if values.shape != leading + field.shape or values.dtype != field.dtype:
+                raise FallowError(
+                    f"{name} is {values.dtype} of shape {values.shape}; this buffer "
+                    f"stores {field.dtype} of shape {leading + field.shape}"
+                )
+            if values.dtype.kind == "f" and not np.isfinite(values).all():
+                raise FallowError(f"{name} holds NaN or infinity and was not stored")
+            place = self.layout.places[name]
+            columns = packed[place.group][..., place.columns]
+            columns[...] = values.reshape(columns.shape)
+        return packed
+
+    def draw(self, n_updates: int, batch: int, length: int) -> Indices:
+        """Indices for k updates of all branches, drawn at once on the host."""
+        shape = (n_updates, self.n_branches, batch, length)
+        rows, is_first = np.empty(shape, np.int32), np.zeros(shape, bool)
+        for branch, drawer in enumerate(self.drawers):
+            for update in range(n_updates):
+                pieces = drawer.draw(batch, length)
+                rows[update, branch] = drawer.rows(pieces, batch, length)
+                is_first[update, branch, pieces.sequence, pieces.at] = True
+        return Indices(rows, is_first)
+
+    def batch(self, indices: Indices, update: int = 0) -> dict[str, jax.Array]:
+        """The batches (R, batch, length, …) of one update, gathered on the device."""
+        rows = jax.device_put(indices.rows[update])
+        return self._gather(self.groups, rows, jax.device_put(indices.is_first[update]))

@@ -1,0 +1,19 @@
+"""Keep everything, draw every step equally often."""
+
+from dataclasses import dataclass
+
+from fallow.replay.book import Book
+from fallow.replay.rules.rule import Rule, register
+from fallow.replay.spans import Spans
+
+
+@register("passive")
+@dataclass(frozen=True)
+class Passive(Rule):
+    """all that is stored, every step equally often
+
+    Stale share after k new steps on T old ones: T / (T + k).
+    """
+
+    def parts(self, book: Book) -> tuple[Spans, ...]:
+        return (book.stored(),)

@@ -1,0 +1,31 @@
+"""Forget once, at the change."""
+
+from dataclasses import dataclass
+
+from fallow import options
+from fallow.replay.book import Book
+from fallow.replay.rules.rule import Rule, register
+from fallow.replay.spans import Spans
+
+
+@register("reset")
+@dataclass(frozen=True)
+class Reset(Rule):
+    """everything until the first change, then only what came after it
+
+    Stale share: as `passive` before; 0 after, until the dynamics change again.
+    """
+
+    change_step: int | None = None
+    """Step of the agent at which its body changed; None: the first change noted."""
+
+    def __post_init__(self) -> None:
+        if self.change_step is not None:
+            options.whole("rule 'reset'", "change_step", self.change_step, at_least=0)
+
+    def parts(self, book: Book) -> tuple[Spans, ...]:
+        if self.change_step is not None:
+            change = self.change_step if self.change_step <= book.now else 0
+        else:
+            change = book.changes[0] if book.changes else 0
+        return (book.since(change),)

@@ -1,0 +1,78 @@
+"""What a rule is: from the book to start weights, and nothing else."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fallow import options
+from fallow.errors import FallowError
+from fallow.registry import Registry
+from fallow.replay.spans import Spans
+
+if TYPE_CHECKING:
+    from fallow.replay.book import Book
+
+RULES: Registry[type["Rule"]] = Registry("rule")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A retention rule; its fields are its options.
+
+    To add one: a file with a frozen dataclass below `@register("name")` and a `parts`.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    needs_errors: ClassVar[bool] = False
+    """Whether the agent must sweep the buffer with its model's errors."""
+    needs_visits: ClassVar[bool] = False
+    """Whether weights depend on how often chunks were drawn from."""
+    keeps_by_key: ClassVar[bool] = False
+    """Whether a full buffer gives up chunks in the rule's order, not the oldest."""
+
+    @staticmethod
+    def parse(text: "str | Rule") -> "Rule":
+        """Read `name:option=value,…`; a rule passes through."""
+        if isinstance(text, Rule):
+            return text
+        name, given = options.parse(text)
+        return options.build(RULES[name], given, f"rule '{name}'")
+
+    def __str__(self) -> str:
+        return options.render(self.name, options.changed(self))
+
+    def parts(self, book: "Book") -> tuple[Spans, ...]:
+        """What may be drawn, with start weights.
+
+        With several parts, every minibatch comes wholly from one of them, all equally
+        often; parts in which nothing is stored yet are passed over.
+        """
+        raise NotImplementedError
+
+    def victim(self, book: "Book") -> int:
+        """The slot to give up when all are taken, for rules that keep by key."""
+        raise NotImplementedError
+
+    def check(self, book: "Book") -> None:
+        """Raise if the rule cannot work with a buffer of this size."""
+
+
+def register(name: str):  # type: ignore[no-untyped-def]
+    """Make a rule known under a name; its summary is its docstring's first line."""
+
+    def add(cls: type[Rule]) -> type[Rule]:
+        cls.name = name
+        cls.summary = (cls.__doc__ or "").strip().splitlines()[0]
+        return RULES.add(name, cls)
+
+    return add
+
+
+def check_budget(rule: Rule, option: str, value: Any, book: "Book", limit: int) -> None:
+    """Check a number of transitions against what the buffer can hold."""
+    options.whole(f"rule '{rule.name}'", option, value, at_least=1)
+    if value > limit:
+        raise FallowError(
+            f"rule '{rule.name}': {option} is {value:,} and the buffer can hold "
+            f"{limit:,}; choose a smaller one or a larger capacity_transitions"
+        )

@@ -1,0 +1,120 @@
+"""Where the bytes live: all fields of a row side by side, one array for each type.
+
+Neighbouring rows of a stream lie one after the other, so a sequence is one block of
+memory and a batch is a handful of block copies.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from fallow.errors import FallowError
+
+
+class Field(NamedTuple):
+    """Shape and type of one number, vector or image of a row."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+
+class Place(NamedTuple):
+    """Where a field stands: which array, which columns, and how it comes back."""
+
+    group: str
+    columns: int | slice
+    """One column for a number, a slice for anything larger."""
+    shape: tuple[int, ...] | None
+    """Shape to give a slice back, for more than a vector."""
+    cast: str | None
+    """The field's own type, where it is stored in another."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How fields are packed; shared by bytes on the host and on an accelerator."""
+
+    fields: dict[str, Field]
+    places: dict[str, Place]
+    widths: dict[str, int]
+    """Columns of each array, by the type it stores."""
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Field], half: bool = False) -> "Layout":
+        """Pack fields by type; `half` stores floating-point ones as float16."""
+        places: dict[str, Place] = {}
+        widths: dict[str, int] = {}
+        for name, field in fields.items():
+            own = np.dtype(field.dtype).name
+            group = "float16" if half and own.startswith("float") else own
+            start = widths.get(group, 0)
+            widths[group] = start + math.prod(field.shape)
+            columns = slice(start, widths[group]) if field.shape else start
+            shape = field.shape if len(field.shape) > 1 else None
+            places[name] = Place(group, columns, shape, None if group == own else own)
+        return cls(dict(fields), places, widths)
+
+    def split(self, groups: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields as views of packed arrays (…, width), in their own shape and type."""
+        out = {}
+        for name, (group, columns, shape, cast) in self.places.items():
+            values = groups[group][..., columns]
+            if shape is not None:
+                values = values.reshape(*values.shape[:-1], *shape)
+            out[name] = values if cast is None else values.astype(cast)
+        return out
+
+
+class Storage:
+    """Rows in memory, or in files below `folder` for histories larger than memory."""
+
+    def __init__(
+        self, layout: Layout, n_rows: int, folder: str | Path | None = None
+    ) -> None:
+        self.layout = layout
+        self.n_rows = n_rows
+        self.groups = {
+            dtype: _allocate((n_rows, width), dtype, folder)
+            for dtype, width in layout.widths.items()
+        }
+        uncast = {n: place._replace(cast=None) for n, place in layout.places.items()}
+        self.columns = replace(layout, places=uncast).split(self.groups)
+        """Every field as a view of all rows, to write to."""
+        self._windows: dict[int, dict[str, np.ndarray]] = {}
+
+    def read(self, starts: np.ndarray, length: int) -> dict[str, np.ndarray]:
+        """Blocks of `length` rows from each of `starts` (B,): packed (B, length, w)."""
+        if length not in self._windows:
+            self._windows[length] = {
+                dtype: as_strided(
+                    group,
+                    (self.n_rows - length + 1, length, group.shape[1]),
+                    (group.strides[0], *group.strides),
+                    writeable=False,
+                )
+                for dtype, group in self.groups.items()
+            }
+        return {dtype: group[starts] for dtype, group in self._windows[length].items()}
+
+    def n_bytes(self) -> int:
+        """Bytes of all rows."""
+        return sum(group.nbytes for group in self.groups.values())
+
+
+def _allocate(
+    shape: tuple[int, int], dtype: str, folder: str | Path | None
+) -> np.ndarray:
+    if folder is None:
+        return np.zeros(shape, dtype)
+    path = Path(folder) / f"{dtype}.rows"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        raise FallowError(
+            f"{path} exists already; give each buffer a folder of its own"
+        )
+    return np.memmap(path, dtype, "w+", shape=shape)

@@ -1,0 +1,339 @@
+"""The buffer: what goes in comes out in order, and bad input changes nothing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fallow.errors import FallowError
+from fallow.replay import RULES, Buffer, Field
+
+SMALL = {"world": Field((), "int32"), "serial": Field((), "int64"), "x": Field((2,))}
+OPTIONS = {
+    "recency": "recency:window_transitions=300",
+    "reservoir": "reservoir:budget_transitions=256",
+    "wmar": "wmar:short_transitions=200,long_transitions=256",
+}
+EVERY_RULE = [OPTIONS.get(name, name) for name in RULES]
+
+
+def step(n_worlds: int, serial: int) -> dict[str, np.ndarray]:
+    x = np.stack([np.arange(n_worlds), np.full(n_worlds, serial)], axis=1)
+    return {
+        "world": np.arange(n_worlds, dtype=np.int32),
+        "serial": np.full(n_worlds, serial),
+        "x": x.astype(np.float32),
+    }
+
+
+def filled(
+    n_steps: int, n_worlds: int = 2, episode: int = 50, begin: int = 0, **arguments
+) -> Buffer:
+    buffer = Buffer(SMALL, n_worlds, **{"capacity_transitions": 1000, **arguments})
+    fill(buffer, n_steps, episode, begin)
+    return buffer
+
+
+def fill(buffer: Buffer, n_steps: int, episode: int = 50, begin: int = 0) -> None:
+    n_worlds = buffer.book.n_worlds
+    for serial in range(begin, begin + n_steps):
+        first = np.full(n_worlds, serial % episode == 0)
+        regime = (serial // 200) % 2
+        buffer.add(is_first=first, regime=regime, **step(n_worlds, serial))
+        if serial and serial % 200 == 0:
+            buffer.note_change()
+
+
+def assert_contiguous(batch: dict[str, np.ndarray]) -> None:
+    """Between two first steps, a world's serials follow each other."""
+    follows = ~batch["is_first"][:, 1:]
+    assert batch["is_first"][:, 0].all()
+    assert (np.diff(batch["serial"], axis=1)[follows] == 1).all()
+    assert (np.diff(batch["world"], axis=1)[follows] == 0).all()
+    np.testing.assert_array_equal(batch["x"][..., 1], batch["serial"])
+    np.testing.assert_array_equal(batch["x"][..., 0], batch["world"])
+
+
+@pytest.mark.parametrize("rule", EVERY_RULE)
+@pytest.mark.parametrize("length", [1, 16, 64, 100])
+def test_sequences_hold_together_under_every_rule(rule: str, length: int) -> None:
+    buffer = filled(1300, rule=rule)  # twice around
+    for _ in range(30):
+        batch = buffer.sample(8, length)
+        assert batch["serial"].shape == (8, length)
+        assert_contiguous(batch)
+
+
+@given(
+    st.integers(1, 3),
+    st.integers(1, 900),
+    st.integers(1, 130),
+    st.integers(1, 90),
+    st.integers(64, 400),
+    st.sampled_from(["curious", "passive", "graded", "matched", "reset"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_contiguity_at_any_wrap(worlds, n, episode, length, capacity, rule) -> None:
+    buffer = filled(n, worlds, episode, capacity_transitions=capacity, rule=rule)
+    if length <= n * worlds:
+        assert_contiguous(buffer.sample(6, length))
+
+
+@given(st.integers(1, 3), st.integers(1, 1500), st.integers(1, 700))
+@settings(max_examples=40, deadline=None)
+def test_capacity_keeps_at_least_the_newest(worlds: int, n: int, capacity: int) -> None:
+    buffer = Buffer({"serial": Field((), "int64")}, worlds, capacity)
+    for serial in range(n):
+        buffer.add(
+            is_first=np.full(worlds, serial == 0), serial=np.full(worlds, serial)
+        )
+    assert min(n * worlds, capacity) <= len(buffer)
+    assert len(buffer) < min(n * worlds, capacity) + 128 * worlds
+    seen = {int(s) for _ in range(40) for s in buffer.sample(16, 1)["serial"].flat}
+    assert min(seen) >= n - len(buffer) / worlds
+
+
+@pytest.mark.parametrize("n_steps", [120, 400, 1300])
+def test_passive_draws_edges_as_often_as_the_middle(n_steps: int) -> None:
+    """Uniform over steps at the write head, at the oldest step, at the wrap."""
+    buffer = filled(n_steps, n_worlds=2, episode=37)
+    counts: dict[tuple[int, int], int] = {}
+    n_draws = 60_000
+    for _ in range(n_draws // (64 * 32)):
+        batch = buffer.sample(64, 32)
+        for key in zip(batch["world"].flat, batch["serial"].flat, strict=True):
+            counts[key] = counts.get(key, 0) + 1
+    assert len(counts) == len(buffer)
+    values = np.array([counts[key] for key in sorted(counts)])
+    n_sequences = values.sum() / 32
+    share = 32 / len(buffer)
+    sigma = np.sqrt(n_sequences * share * (1 - share))
+    assert abs(values - values.mean()).max() < 5.5 * sigma
+
+
+def test_is_first_comes_from_the_data_too() -> None:
+    buffer = filled(500, n_worlds=1, episode=50)
+    for _ in range(50):
+        batch = buffer.sample(4, 64)
+        begins = batch["serial"] % 50 == 0
+        assert batch["is_first"][begins].all()
+
+
+def test_running_episodes_are_left_out_on_request() -> None:
+    drawn = {
+        running: np.concatenate(
+            [
+                filled(475, n_worlds=1, draw_running=running)
+                .sample(64, 4)["serial"]
+                .ravel()
+                for _ in range(3)
+            ]
+        )
+        for running in (True, False)
+    }
+    assert drawn[True].max() >= 450 and drawn[False].max() < 450
+
+
+def test_whole_episodes_and_steps_mix() -> None:
+    """Episodes of any length, to any world, between steps of all worlds."""
+    fields = {"serial": Field((), "int64")}
+    buffer = Buffer(fields, n_worlds=2, capacity_transitions=1000)
+    for index in range(6):
+        world = index % 2
+        begin = buffer.book.heads[world]
+        serial = np.arange(begin, begin + 30 + index)
+        buffer.add_episode(world, regime=index % 2, serial=serial)
+        heads = np.array(buffer.book.heads)
+        buffer.add(is_first=np.ones(2, bool), serial=heads)
+    assert len(buffer) == sum(30 + index for index in range(6)) + 12
+    assert buffer.book.now == len(buffer) - 6
+    for _ in range(50):
+        batch = buffer.sample(4, 20)
+        follows = ~batch["is_first"][:, 1:]
+        assert (np.diff(batch["serial"], axis=1)[follows] == 1).all()
+    with pytest.raises(FallowError, match="no world 2"):
+        buffer.add_episode(2, serial=np.arange(3))
+    with pytest.raises(FallowError, match="1 or more"):
+        buffer.add_episode(0, serial=np.arange(0))
+
+
+def test_half_precision_comes_back_in_the_fields_type() -> None:
+    buffer = filled(200, half=True)
+    batch = buffer.sample(4, 16)
+    assert batch["x"].dtype == np.float32 and batch["serial"].dtype == np.int64
+    assert "float16" in buffer.storage.groups
+    assert_contiguous(batch)  # small whole numbers survive float16
+
+
+def test_bytes_in_files(tmp_path: Path) -> None:
+    one, other = filled(400, folder=tmp_path / "rows"), filled(400)
+    assert isinstance(one.storage.groups["float32"], np.memmap)
+    np.testing.assert_array_equal(one.sample(4, 16)["x"], other.sample(4, 16)["x"])
+    with pytest.raises(FallowError, match="exists already"):
+        Buffer(SMALL, folder=tmp_path / "rows")
+
+
+BAD_STEPS = [
+    ({"x": np.zeros((2, 3), np.float32)}, r"x is float32 of shape \(2, 3\)"),
+    ({"x": np.zeros((2, 2))}, "x is float64"),
+    ({"x": np.full((2, 2), np.nan, np.float32)}, "x holds NaN"),
+    ({"x": np.array([[0, np.inf], [0, 0]], np.float32)}, "x holds NaN or infinity"),
+    ({"serial": np.zeros(1, np.int64)}, "serial is int64"),
+    ({"is_first": np.zeros(3, bool)}, "is_first has 3 values"),
+    ({"y": np.zeros(2)}, "this buffer stores world, serial, x"),
+    ({"x": None}, "x is object"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD_STEPS)
+def test_a_bad_step_is_named_and_changes_nothing(changes: dict, message: str) -> None:
+    buffer, twin = filled(100), filled(100)
+    good = {"is_first": np.zeros(2, bool), **step(2, 100)}
+    with pytest.raises(FallowError, match=message):
+        buffer.add(**{**good, **changes})
+    missing = {k: v for k, v in good.items() if k != "x"}
+    with pytest.raises(FallowError, match="this buffer stores"):
+        buffer.add(**missing)
+    for one in (buffer, twin):
+        one.add(**good)
+    for _ in range(20):
+        np.testing.assert_array_equal(
+            buffer.sample(4, 16)["x"], twin.sample(4, 16)["x"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Buffer(SMALL, capacity_transitions=0), "capacity_transitions is 0"),
+        (lambda: Buffer(SMALL, n_worlds=0), "n_worlds is 0"),
+        (lambda: Buffer({"is_first": Field(())}), "is_first is stored by itself"),
+        (lambda: Buffer(SMALL, rule="recancy"), "did you mean 'recency'"),
+        (lambda: Buffer(SMALL, rule="recency:window=5"), "window_transitions"),
+        (lambda: filled(9, rule="recency:window_transitions=0"), "is 0; .* 1 or more"),
+        (lambda: filled(9, rule="recency:window_transitions=-3"), "is -3"),
+        (lambda: filled(9, rule="recency:window_transitions=2000"), "2,000 .* 1,000"),
+        (lambda: filled(9, rule="reservoir:budget_transitions=5000"), "5,000"),
+        (lambda: filled(9, rule="wmar"), "smaller one or a larger"),
+        (lambda: filled(9, rule="graded:temperature=0"), "temperature is 0"),
+        (lambda: filled(9, rule="matched:beta=-1"), "beta is -1"),
+        (lambda: filled(9, rule="curious:eps=0"), "eps is 0"),
+        (lambda: filled(9, rule="reset:change_step=-1"), "change_step is -1"),
+        (lambda: filled(9).sample(0, 4), "batch is 0"),
+        (lambda: filled(9).sample(4, 0), "length is 0"),
+        (lambda: filled(9).sample(4, 19), "sequence of 19 steps .* and 18 are"),
+        (lambda: filled(0).sample(4, 4), "buffer is empty"),
+        (lambda: filled(9, rule=OPTIONS["reservoir"]).sample(4, 4), "masks all 18"),
+    ],
+)
+def test_impossible_requests_are_named(make, message: str) -> None:
+    with pytest.raises(FallowError, match=message):
+        make()
+
+
+def test_reset_with_nothing_stored_since_is_an_error_until_there_is() -> None:
+    buffer = filled(100, rule="reset")
+    assert len(buffer.sample(4, 8)["x"]) == 4
+    buffer.note_change()
+    with pytest.raises(FallowError, match="rule 'reset' masks all 200 stored steps"):
+        buffer.sample(4, 8)
+    buffer.add(is_first=np.zeros(2, bool), **step(2, 100))
+    batch = buffer.sample(4, 8)  # two steps exist, joined at seams
+    assert set(batch["serial"].flat) == {100} and batch["is_first"].sum() >= 28
+
+
+def test_matched_without_labels_says_what_it_needs() -> None:
+    buffer = Buffer({"serial": Field((), "int64")}, rule="matched")
+    buffer.add(is_first=np.ones(1, bool), serial=np.zeros(1, np.int64))
+    with pytest.raises(FallowError, match="needs the present regime"):
+        buffer.sample(1, 1)
+
+
+def test_changing_the_rule_keeps_the_old_one_if_the_new_one_is_impossible() -> None:
+    buffer = filled(100)
+    with pytest.raises(FallowError):
+        buffer.rule = "recency:window_transitions=99999999"
+    assert str(buffer.rule) == "passive"
+    buffer.rule = "recency:window_transitions=20"
+    assert buffer.sample(32, 4)["serial"].min() >= 90
+    buffer.rule = "passive"  # what was masked comes back
+    assert buffer.sample(64, 4)["serial"].min() < 50
+
+
+def test_errors_for_overwritten_chunks_are_left_alone() -> None:
+    """A late answer cannot hit a slot that has been used again."""
+    buffer = filled(600, n_worlds=1, capacity_transitions=300, rule="graded")
+    tickets = [ticket for ticket, _ in buffer.sweep()]
+    fill(buffer, 200, begin=600)
+    late = sum(buffer.set_errors(t, np.ones(len(t.slots))) for t in tickets)
+    assert 0 < late <= sum(len(t.slots) for t in tickets)
+    known = np.isfinite(buffer.book.error).sum()
+    assert known == sum(len(t.slots) for t in tickets) - late
+    with pytest.raises(FallowError, match="model error of -1"):
+        buffer.set_errors(tickets[0], np.full(len(tickets[0].slots), -1.0))
+
+
+@pytest.mark.parametrize("rule", EVERY_RULE)
+def test_a_thousand_batches_after_a_reload_are_the_same(
+    rule: str, tmp_path: Path
+) -> None:
+    buffer = filled(900, rule=rule, seed=4)
+    for ticket, sequences in buffer.sweep():
+        buffer.set_errors(ticket, sequences["serial"][:, 0] % 7 + 1.0)
+    buffer.sample(4, 16)
+    buffer.save(tmp_path / "buffer")
+    again = Buffer(SMALL, 2, 1000)
+    again.load(tmp_path / "buffer")
+    assert str(again.rule) == rule or rule.startswith(again.rule.name)
+    for index in range(1000):
+        if index % 50 == 0:
+            for one in (buffer, again):
+                fill(one, 1, begin=900 + index)
+        one, other = buffer.sample(4, 16), again.sample(4, 16)
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_files_that_cannot_be_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "buffer"
+    buffer = filled(300)
+    buffer.save(path)
+    good = path.read_bytes()
+    fresh = Buffer(SMALL, 2, 1000)
+    for content, message in [
+        (good[:-100], "cannot be read"),
+        (good[:-9] + bytes([good[-9] ^ 1]) + good[-8:], "edited or damaged"),
+        (b"no such thing", "cannot be read"),
+    ]:
+        path.write_bytes(content)
+        with pytest.raises(FallowError, match=message):
+            fresh.load(path)
+    path.write_bytes(good)
+    with pytest.raises(FallowError, match="no replay buffer at"):
+        fresh.load(tmp_path / "gone")
+    with pytest.raises(FallowError, match="capacity_transitions 1,000"):
+        Buffer(SMALL, 2, 2000).load(path)
+    with pytest.raises(FallowError, match="make it with the same fields"):
+        Buffer({"serial": Field(())}, 2, 1000).load(path)
+    assert len(fresh) == 0
+    fresh.load(path)
+    assert len(fresh) == 600
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:
+    from fallow import checkpoint
+
+    path = tmp_path / "buffer"
+    filled(300).save(path)
+    good = path.read_bytes()
+
+    def no_space(arrays, part, metadata) -> None:
+        Path(part).write_bytes(b"half")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", no_space)
+    with pytest.raises(OSError, match="no space"):
+        filled(400).save(path)
+    assert path.read_bytes() == good and list(tmp_path.iterdir()) == [path]
