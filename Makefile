@@ -3,14 +3,19 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+# the adapters' libraries live apart, so that torch never comes in by accident
+EXTRAS := .venv-extras
+TORCH := torch==2.13.0+cpu
+TORCH_OPTIONS :=
 
-.PHONY: help demo test check bench clean
+.PHONY: help demo test test-extras check bench clean
 
 help:
 	@echo "make demo    see a walker lose half its strength (runs/demo)"
 	@echo "make test    run the tests"
+	@echo "make test-extras   those that need torch, with a CPU build of it"
 	@echo "make check   lint, formatting and types"
-	@echo "make bench   physics speed beside dm_control"
+	@echo "make bench   speed beside dm_control and beside a plain ring"
 	@echo "make clean   remove .venv and caches"
 
 demo: $(VENV)/.ready-demo
@@ -19,6 +24,9 @@ demo: $(VENV)/.ready-demo
 test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2
 
+test-extras: $(EXTRAS)/.ready-test
+	$(EXTRAS)/bin/python -m pytest tests/test_adapters.py
+
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -26,6 +34,7 @@ check: $(VENV)/.ready-test
 
 bench: $(VENV)/.ready-test
 	$(BIN)/python benchmarks/physics.py
+	$(BIN)/python benchmarks/replay.py
 
 $(VENV)/.ready-demo: pyproject.toml constraints.txt tools/setup.sh
 	sh tools/setup.sh $(VENV) .
@@ -35,5 +44,13 @@ $(VENV)/.ready-test: pyproject.toml constraints.txt tools/setup.sh
 	sh tools/setup.sh $(VENV) '.[test]'
 	touch $@ $(VENV)/.ready-demo
 
+# where the CPU build is not found, point TORCH_OPTIONS at PyTorch's own CPU index
+$(EXTRAS)/.ready-test: pyproject.toml constraints.txt tools/setup.sh
+	sh tools/setup.sh $(EXTRAS) '.[test]'
+	$(EXTRAS)/bin/python -m pip install --quiet $(TORCH_OPTIONS) '$(TORCH)'
+	$(EXTRAS)/bin/python -m pip install --quiet $(TORCH_OPTIONS) -c constraints.txt \
+		'$(TORCH)' '.[sb3,torchrl]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(EXTRAS) .pytest_cache .mypy_cache .ruff_cache .hypothesis

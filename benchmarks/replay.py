@@ -211,44 +211,91 @@ def measure_adds(ring: Ring) -> dict[str, float]:
 
 def measure_peers(ring: Ring) -> dict[str, Any]:
     """What is installed of the peers; each is said to be missing otherwise."""
-    results: dict[str, Any] = {}
-    for name in ("cpprb", "flashbax", "torchrl"):
-        if importlib.util.find_spec(name) is None:
-            results[name] = "not installed"
-    if "cpprb" not in results:
-        results["cpprb"] = cpprb_weights()
-    return results
+    peers = {
+        "cpprb": cpprb_weights,
+        "flashbax": flashbax_draws,
+        "torchrl": torchrl_draws,
+    }
+    return {
+        f"{name} ({measure.__doc__})": measure(ring)
+        if importlib.util.find_spec(name)
+        else "not installed"
+        for name, measure in peers.items()
+    }
 
 
-def cpprb_weights() -> dict[str, float]:
-    """Seconds that cpprb's sum tree needs for 1M new weights."""
+def cpprb_weights(ring: Ring) -> dict[str, float]:
+    """1M new weights"""
     from cpprb import PrioritizedReplayBuffer
 
     buffer = PrioritizedReplayBuffer(N, {"a": {}})
     buffer.add(a=np.zeros(N))
     index, weights = np.arange(N), np.random.default_rng(0).random(N)
-    return {
-        "rewrite_seconds": statistics.median(
-            cpu_s(lambda: buffer.update_priorities(index, weights)) for _ in range(3)
-        )
-    }
+    times = [cpu_s(lambda: buffer.update_priorities(index, weights)) for _ in range(3)]
+    return {"seconds": statistics.median(times)}
+
+
+def flashbax_draws(ring: Ring) -> dict[str, float]:
+    """Trajectory buffer"""
+    import flashbax
+    import jax
+
+    peer = flashbax.make_trajectory_buffer(
+        add_batch_size=1,
+        sample_batch_size=BATCH,
+        sample_sequence_length=LENGTH,
+        period=1,
+        min_length_time_axis=LENGTH,
+        max_length_time_axis=N,
+    )
+    content = {name: values[None] for name, values in steps(N).items()}
+    state = peer.init({name: values[0, 0] for name, values in content.items()})
+    state = jax.jit(peer.add, donate_argnums=0)(state, content)
+    sample = jax.jit(peer.sample)
+    keys = iter(jax.random.split(jax.random.key(0), 100_000))
+    return paired(
+        lambda: [jax.block_until_ready(sample(state, next(keys))) for _ in range(320)],
+        lambda: [ring.sample(BATCH, LENGTH) for _ in range(320)],
+    )
+
+
+def torchrl_draws(ring: Ring) -> dict[str, float]:
+    """SliceSampler"""
+    import torch
+    from tensordict import TensorDict
+    from torchrl.data import LazyTensorStorage, ReplayBuffer, SliceSampler
+
+    torch.set_num_threads(1)
+    peer = ReplayBuffer(
+        storage=LazyTensorStorage(N),
+        sampler=SliceSampler(slice_len=LENGTH, traj_key="episode"),
+        batch_size=BATCH * LENGTH,
+    )
+    content = {name: torch.as_tensor(values) for name, values in steps(N).items()}
+    content["episode"] = torch.arange(N) // EPISODE
+    peer.extend(TensorDict(content, batch_size=[N]))
+    return paired(
+        lambda: [peer.sample() for _ in range(320)],
+        lambda: [ring.sample(BATCH, LENGTH) for _ in range(320)],
+        n_rounds=3,
+    )
 
 
 def show(results: dict[str, Any]) -> None:
-    print(f"{'':24}{'against the ring':>26}{'each':>14}")
+    print(f"{'':32}{'against the ring':>26}{'each':>14}")
     for name, result in results.items():
         if not isinstance(result, dict):
-            print(f"{name:24}{result:>26}")
+            print(f"{name:32}{result:>26}")
         elif "ratio" in result:
             ratio = (
                 f"{result['ratio']:.2f} ({result['min']:.2f} to {result['max']:.2f})"
             )
             count = 20_000 if name == "step adds" else 320
             each = f"{result['seconds'] / count * 1e6:.1f} us"
-            print(f"{name:24}{ratio:>26}{each:>14}")
+            print(f"{name:32}{ratio:>26}{each:>14}")
         else:
             shown = ", ".join(f"{k} {v:.6g}" for k, v in result.items())
-            print(f"{name:24}{shown:>26}")
+            print(f"{name:32}{shown:>26}")
 
 
 def main() -> None:

@@ -8,13 +8,19 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 EXPECTED = {
+    "replay_numpy.py": "25% of draws after the change were stale",
     "record_and_look_back.py": "episode 3 simulated again: 500 transitions",
     "shift_any_gymnasium.py": "the body changed at frames [300, 500, 700, 900]",
 }
 
 
+WITH_TORCH = {"replay_torch.py", "replay_sb3.py", "replay_torchrl.py"}
+"""Run by test_adapters.py, where torch is installed."""
+
+
 def test_all_examples_are_run() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(EXPECTED)
+    found = {path.name for path in EXAMPLES.glob("*.py")}
+    assert found == set(EXPECTED) | WITH_TORCH
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -33,7 +39,7 @@ def test_the_readme_runs(tmp_path: Path) -> None:
     """Its Python blocks, in order, after `make demo` has written its history."""
     readme = (EXAMPLES.parent / "README.md").read_text()
     blocks = [part.split("```")[0] for part in readme.split("```python\n")[1:]]
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     code = "from fallow.cli import main\nmain(['demo'])\n" + "\n".join(blocks)
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path

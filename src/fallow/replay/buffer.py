@@ -182,6 +182,15 @@ class Buffer:
                 )
         return FallowError(f"is_first has {n_first} values and must have {leading}")
 
+    def end_episode(self, world: int) -> None:
+        """The episode of a world is over, under the regime now in force.
+
+        Otherwise it is when the next step with `is_first` comes, which is the same
+        unless the regime is set in between.
+        """
+        self.book.end_episode(world)
+        self.book.version += 1
+
     # ---------------------------------------------------------------- drawing
 
     def sample(self, batch: int, length: int) -> dict[str, np.ndarray]:

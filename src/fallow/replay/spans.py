@@ -156,25 +156,38 @@ def _draw_closed(
     """
     n_parts = -(-length // int(spans.length.min()))
     chosen = _draw_starts(spans, batch * n_parts, random)[0].reshape(batch, n_parts)
-    if n_parts == 1 and (spans.length[chosen] == length).all():
-        span = chosen[:, 0]
-        return _unbroken(spans.world[span], spans.start[span], length)
-    turn = random.random(batch)
+    size = spans.length[chosen[:, 0]]
+    turn = np.where(length < size, (random.random(batch) * size).astype(np.int64), 0)
+    if n_parts == 1:
+        return _go_round(spans, chosen[:, 0], turn, length)
     pieces: list[tuple[int, int, int, int, int]] = []
     for sequence in range(batch):
         at = 0
-        for span in chosen[sequence]:
-            size, first = int(spans.length[span]), int(spans.start[span])
-            world = int(spans.world[span])
-            offset = int(turn[sequence] * size) if length < size else 0
-            for step in (first + offset, first):
-                taken = min(length - at, first + size - step)
-                if taken > 0:
-                    pieces.append((sequence, at, world, step, taken))
-                    at += taken
-                if offset == 0:
-                    break
+        for span in chosen[sequence].tolist():
+            taken = min(length - at, int(spans.length[span]))
+            if taken > 0:
+                first, world = int(spans.start[span]), int(spans.world[span])
+                pieces.append((sequence, at, world, first, taken))
+                at += taken
     return Pieces(*np.array(pieces, np.int64).T)
+
+
+def _go_round(
+    spans: Spans, chosen: np.ndarray, turn: np.ndarray, length: int
+) -> Pieces:
+    """From step `turn` of each span to its end, and on from its first step."""
+    world, start = spans.world[chosen], spans.start[chosen]
+    taken = np.minimum(length, spans.length[chosen] - turn)
+    if (taken == length).all():
+        return _unbroken(world, start + turn, length)
+    again = np.flatnonzero(taken < length)
+    order = np.argsort(np.concatenate([np.arange(len(chosen)), again]), kind="stable")
+    first = Pieces(np.arange(len(chosen)), 0 * taken, world, start + turn, taken)
+    rest = Pieces(
+        again, taken[again], world[again], start[again], length - taken[again]
+    )
+    both = [np.concatenate(columns)[order] for columns in zip(first, rest, strict=True)]
+    return Pieces(*both)
 
 
 def overlaps(spans: Spans, others: Spans) -> tuple[np.ndarray, np.ndarray]:

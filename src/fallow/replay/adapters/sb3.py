@@ -1,0 +1,188 @@
+"""A Stable-Baselines3 replay buffer that keeps and draws by a Fallow rule.
+
+    from fallow.replay.adapters.sb3 import RuleReplayBuffer
+
+    model = SAC("MlpPolicy", env, replay_buffer_class=RuleReplayBuffer,
+                replay_buffer_kwargs={"rule": "recency:window_transitions=20000"})
+    model.learn(100_000)
+    model.replay_buffer.replay.drawn()   # what the updates were made on
+
+A row is a whole transition, so draws are sequences of one step. `info["regime"]`, as
+`fallow.dynamics.gym` gives it, labels episodes for the rules that read regimes.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
+from stable_baselines3.common.vec_env import VecNormalize
+
+from fallow.errors import FallowError
+from fallow.replay.adapters.packing import pack, unpack
+from fallow.replay.buffer import Buffer
+from fallow.replay.rules import Rule
+from fallow.replay.storage import Field
+
+TIME_LIMIT = "TimeLimit.truncated"
+"""Where Stable-Baselines3 notes that an episode ended by its time limit."""
+
+
+class RuleReplayBuffer(ReplayBuffer):
+    """Stable-Baselines3's buffer, with a rule.
+
+    Args:
+        buffer_size: at least so many of the newest transitions stay stored, summed
+            over environments; whole chunks are given up, so up to 127 more for each.
+        observation_space: any but Dict and Tuple.
+        action_space: as Stable-Baselines3 has it.
+        device: where batches go.
+        n_envs: environments that are stepped together.
+        optimize_memory_usage: not available.
+        handle_timeout_termination: whether an episode that its time limit ended counts
+            as going on.
+        rule: what is kept and how it is drawn.
+        seed: of draws; None takes one from NumPy's global generator, which
+            Stable-Baselines3 seeds with the model's seed.
+    """
+
+    replay: Buffer
+    """Bytes, book and rule; tell it of changes, ask it what was drawn."""
+    pos: int
+    full: bool
+
+    def __init__(  # noqa: PLR0913 (the parameters of Stable-Baselines3, and two)
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        device: torch.device | str = "auto",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,
+        handle_timeout_termination: bool = True,
+        rule: str | Rule = "passive",
+        seed: int | None = None,
+    ) -> None:
+        _check(observation_space, optimize_memory_usage)
+        # past ReplayBuffer's own, which would allocate a second set of arrays
+        super(ReplayBuffer, self).__init__(
+            buffer_size, observation_space, action_space, device, n_envs
+        )
+        self.buffer_size = max(buffer_size // n_envs, 1)
+        self.optimize_memory_usage = False
+        self.handle_timeout_termination = handle_timeout_termination
+        self._seed = np.random.randint(2**31) if seed is None else seed  # noqa: NPY002
+        self._fields = self._make_fields()
+        self._make_replay(Rule.parse(rule))
+
+    def _make_fields(self) -> dict[str, Field]:
+        observation = Field(self.obs_shape, str(self.observation_space.dtype))
+        dtype = np.dtype(self._maybe_cast_dtype(self.action_space.dtype))
+        return {
+            "observation": observation,
+            "next_observation": observation,
+            "action": Field((self.action_dim,), dtype.name),
+            "done": Field((1,)),
+            "reward": Field((1,)),
+        }
+
+    def _make_replay(self, rule: Rule) -> None:
+        capacity = self.buffer_size * self.n_envs
+        self.replay = Buffer(self._fields, self.n_envs, capacity, rule, self._seed)
+        self._is_first = np.ones(self.n_envs, bool)
+
+    def size(self) -> int:
+        """Steps stored of each environment."""
+        return len(self.replay) // self.n_envs
+
+    def reset(self) -> None:
+        """Begin anew, with nothing stored, under the rule in force."""
+        super().reset()
+        self._make_replay(self.replay.rule)
+
+    def add(
+        self,
+        obs: np.ndarray,
+        next_obs: np.ndarray,
+        action: np.ndarray,
+        reward: np.ndarray,
+        done: np.ndarray,
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Store one transition of every environment."""
+        done = np.asarray(done, bool)
+        terminal = done
+        if self.handle_timeout_termination:
+            terminal = done & ~np.array([bool(i.get(TIME_LIMIT)) for i in infos], bool)
+        step = {
+            "observation": obs,
+            "next_observation": next_obs,
+            "action": action,
+            "done": terminal,
+            "reward": reward,
+        }
+        self.replay.add(self._is_first, _regime(infos), **self._rows(step))
+        for world in np.flatnonzero(done).tolist():
+            self.replay.end_episode(world)  # now, under the regime it ended in
+        self._is_first = done.copy()
+        self.pos = (self.pos + 1) % self.buffer_size
+        self.full = self.full or self.pos == 0
+
+    def _rows(self, step: dict[str, Any]) -> dict[str, np.ndarray]:
+        """The step in the shapes and types that are stored."""
+        return {
+            name: np.asarray(step[name], dtype).reshape(self.n_envs, *shape)
+            for name, (shape, dtype) in self._fields.items()
+        }
+
+    def sample(
+        self, batch_size: int, env: VecNormalize | None = None
+    ) -> ReplayBufferSamples:
+        """Draw transitions by the rule, normalised as `env` does it."""
+        drawn = self.replay.sample(batch_size, 1)
+        rows = {name: drawn[name][:, 0] for name in self._fields}
+        data = (
+            self._normalize_obs(rows["observation"], env),
+            rows["action"],
+            self._normalize_obs(rows["next_observation"], env),
+            rows["done"],
+            self._normalize_reward(rows["reward"], env),
+        )
+        return ReplayBufferSamples(*map(self.to_torch, data))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the buffer, which goes as the bytes of its own file."""
+        return {**self.__dict__, "replay": pack(self.replay)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._make_replay(Rule.parse("passive"))  # the saved one comes with the bytes
+        self._is_first = state["_is_first"]
+        unpack(self.replay, state["replay"])
+
+
+def _check(observation_space: spaces.Space, optimize_memory_usage: bool) -> None:
+    """Raise for what this buffer cannot do."""
+    if isinstance(observation_space, spaces.Dict | spaces.Tuple):
+        raise FallowError(
+            f"the observation space is a {type(observation_space).__name__} and one "
+            "array is stored; flatten it with gymnasium.wrappers.FlattenObservation"
+        )
+    if optimize_memory_usage:
+        raise FallowError(
+            "optimize_memory_usage is True; rules draw single transitions, which are "
+            "stored with their next observation: leave it False"
+        )
+
+
+def _regime(infos: list[dict[str, Any]]) -> int | None:
+    """The regime in force, where environments tell it."""
+    regimes = {int(info["regime"]) for info in infos if "regime" in info}
+    if len(regimes) > 1:
+        raise FallowError(
+            f"environments are in the regimes {sorted(regimes)} at once and a buffer "
+            "knows one; give them the same condition, or take regime out of info"
+        )
+    return regimes.pop() if regimes else None

@@ -1,0 +1,231 @@
+"""A TorchRL sampler and writer that draw and keep by a Fallow rule.
+
+    from fallow.replay.adapters.torchrl import RuleSampler, RuleWriter
+
+    sampler = RuleSampler("recency:window_transitions=20000")
+    buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(100_000), batch_size=256,
+                                    sampler=sampler, writer=RuleWriter(sampler))
+    sampler.replay.drawn()   # what was sampled so far
+
+The bytes stay in TorchRL's storage; the pair shares a Fallow buffer without fields, of
+which only book and drawer work. Each item written is one step of one stream, so draws
+are single transitions. Rows come in chunks of 64 with one in reserve: a storage of n
+rows always holds the newest n - 127 or more.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tensordict import is_tensor_collection
+from torchrl.data.replay_buffers.samplers import Sampler
+from torchrl.data.replay_buffers.storages import Storage
+from torchrl.data.replay_buffers.writers import Writer
+
+from fallow.errors import FallowError
+from fallow.replay.adapters.packing import FILE, pack, unpack
+from fallow.replay.book import CHUNK
+from fallow.replay.buffer import Buffer, Ticket
+from fallow.replay.rules import Rule
+
+STREAM = 0
+"""All items are steps of one world."""
+
+
+class RuleSampler(Sampler):
+    """Samples storage indices by a rule; give it to a `RuleWriter` too.
+
+    Args:
+        rule: what is kept and how it is drawn.
+        seed: of draws; None takes one from torch's global generator. The replay
+            buffer's own generator is not used.
+    """
+
+    def __init__(self, rule: str | Rule = "passive", seed: int | None = None) -> None:
+        self._rule = Rule.parse(rule)
+        self._seed = int(torch.randint(2**31, ())) if seed is None else seed
+        self._n_rows = 0
+        self._replay: Buffer | None = None
+
+    @property
+    def replay(self) -> Buffer:
+        """Book and rule; tell it of changes, ask it what was drawn."""
+        if self._replay is None:
+            raise FallowError(
+                "the sampler has no writer; pass writer=RuleWriter(sampler) to the "
+                "replay buffer, with this sampler"
+            )
+        return self._replay
+
+    def open(self, n_rows: int) -> None:
+        """Keep the book of a storage with so many rows."""
+        if self._n_rows not in (0, n_rows):
+            raise FallowError(
+                f"the sampler keeps the book of a storage with {self._n_rows:,} rows "
+                f"and was given one with {n_rows:,}; make a pair for each"
+            )
+        if n_rows < 2 * CHUNK:
+            raise FallowError(
+                f"the storage has {n_rows} rows and a rule needs {2 * CHUNK} or more; "
+                "make it larger"
+            )
+        if self._replay is None:
+            self._replay = self._make_replay(n_rows)
+            self._n_rows = n_rows
+
+    def _make_replay(self, n_rows: int) -> Buffer:
+        capacity = (n_rows // CHUNK - 1) * CHUNK
+        try:
+            return Buffer({}, 1, capacity, self._rule, self._seed)
+        except FallowError as error:
+            raise FallowError(
+                f"{error}. A storage of {n_rows:,} rows always holds the newest "
+                f"{capacity:,}; make it larger"
+            ) from None
+
+    def sample(self, storage: Storage, batch_size: int) -> tuple[torch.Tensor, dict]:
+        """Draw storage indices; torchrl reads the items."""
+        drawer = self.replay.drawer
+        rows = drawer.rows(drawer.draw(batch_size, 1), batch_size, 1)
+        return torch.as_tensor(rows[:, 0], dtype=torch.long), {}
+
+    def set_present_regime(self, regime: int) -> None:
+        """The regime now in force; what was written before keeps its own."""
+        self.replay.book.end_episode(STREAM)
+        self.replay.set_present_regime(regime)
+
+    def update_priority(
+        self, index: Any, priority: Any, *, storage: Storage | None = None
+    ) -> None:
+        """Errors of items, for rules that read them; a chunk has their mean."""
+        slots = np.atleast_1d(np.asarray(torch.as_tensor(index).cpu())) // CHUNK
+        errors = torch.as_tensor(priority).detach().cpu().reshape(-1)
+        slots, chunk = np.unique(slots, return_inverse=True)
+        errors = np.broadcast_to(errors.double().numpy(), chunk.shape)
+        mean = np.bincount(chunk, errors) / np.bincount(chunk)
+        self.replay.set_errors(Ticket(slots, self.replay.book.stamp[slots]), mean)
+
+    def _empty(self) -> None:
+        self._rule = self.replay.rule
+        self._replay = self._make_replay(self._n_rows)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Book, rule and random state."""
+        content = bytearray(pack(self.replay))
+        return {"replay": torch.frombuffer(content, dtype=torch.uint8)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take back what `state_dict` gave; draws go on as they would have."""
+        unpack(self.replay, state_dict["replay"].cpu().numpy().tobytes())
+
+    def dumps(self, path: Any) -> None:
+        """Write book, rule and random state below a folder."""
+        self.replay.save(Path(path) / FILE)
+
+    def loads(self, path: Any) -> None:
+        """Read what `dumps` wrote."""
+        self.replay.load(Path(path) / FILE)
+
+    def __repr__(self) -> str:
+        rule = self._rule if self._replay is None else self._replay.rule
+        return f"RuleSampler('{rule}')"
+
+
+class RuleWriter(Writer):
+    """Writes items to the rows that the sampler's book gives them.
+
+    All state but the count of writes is the sampler's.
+    """
+
+    def __init__(self, sampler: RuleSampler) -> None:
+        super().__init__()
+        self.sampler = sampler
+        self._write_count = 0
+
+    def register_storage(self, storage: Storage) -> None:
+        """Take the storage to write to, and tell the sampler its size."""
+        if storage.ndim != 1:
+            raise FallowError(
+                f"the storage has ndim {storage.ndim} and rules draw single items; "
+                "make it with ndim=1 and extend with flattened batches"
+            )
+        self.sampler.open(storage.max_size)
+        super().register_storage(storage)
+
+    def add(self, data: Any) -> int:
+        """Write one item; returns its index."""
+        row = int(self._advance(1)[0])
+        self._write(row, data, row)
+        return row
+
+    def extend(self, data: Sequence) -> torch.Tensor:
+        """Write items, oldest first; returns their indices."""
+        if not (is_tensor_collection(data) or isinstance(data, torch.Tensor | list)):
+            raise FallowError(
+                f"extend was given a {type(data).__name__}; give it a tensordict, a "
+                "tensor or a list of items"
+            )
+        rows = self._advance(len(data))
+        index = written = torch.as_tensor(rows, dtype=torch.long)
+        kept = _last_of_each(rows)
+        if len(kept) < len(rows):
+            written, data = index[kept], _take(data, kept)
+        self._write(written, data, int(rows.max()))
+        return index
+
+    def _advance(self, n: int) -> np.ndarray:
+        """The rows of the next n items."""
+        if n == 0:
+            raise FallowError("extend was given no items; give it 1 or more")
+        replay, first = self.sampler.replay, np.zeros(1, bool)
+        rows = np.zeros(n, np.int64)
+        for item in range(n):  # each in turn: its row may be given up for a later one
+            replay.add(is_first=first)
+            serial = np.array([replay.book.heads[STREAM] - 1])
+            rows[item] = replay.book.rows(np.array([STREAM]), serial)[0]
+        self._write_count += n
+        return rows
+
+    def _write(self, index: Any, data: Any, last: int) -> None:
+        storage = self._storage
+        n_filled = max(len(storage), last + 1)
+        storage.set(index, data)
+        if hasattr(storage, "_len"):  # which counts overwritten rows again
+            storage._len = n_filled
+        for entity in storage._attached_entities_iter():
+            entity.mark_update(index)
+
+    def _empty(self, empty_write_count: bool = True) -> None:
+        if empty_write_count:
+            self._write_count = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """The count of writes."""
+        return {"_write_count": self._write_count}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take back what `state_dict` gave."""
+        self._write_count = state_dict["_write_count"]
+
+    def dumps(self, path: Any) -> None:
+        """Write the count of writes below a folder."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+        (Path(path) / "write_count.txt").write_text(str(self._write_count))
+
+    def loads(self, path: Any) -> None:
+        """Read what `dumps` wrote."""
+        self._write_count = int((Path(path) / "write_count.txt").read_text())
+
+
+def _last_of_each(rows: np.ndarray) -> np.ndarray:
+    """Positions of the last item of every row, by row, as a list storage must grow."""
+    return len(rows) - 1 - np.unique(rows[::-1], return_index=True)[1]
+
+
+def _take(data: Any, kept: np.ndarray) -> Any:
+    """Some items of a batch."""
+    if isinstance(data, list):
+        return [data[position] for position in kept]
+    return data[torch.as_tensor(kept)]

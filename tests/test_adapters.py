@@ -1,0 +1,420 @@
+"""Rules in Stable-Baselines3's and TorchRL's buffers; needs `make test-extras`."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from fallow.errors import FallowError
+
+WHY = "{} is not installed: `make test-extras` runs the tests of the adapters"
+torch = pytest.importorskip("torch", reason=WHY.format("torch"))
+sb3 = pytest.importorskip("stable_baselines3", reason=WHY.format("stable-baselines3"))
+rl = pytest.importorskip("torchrl.data", reason=WHY.format("torchrl"))
+
+from stable_baselines3.common.buffers import ReplayBuffer  # noqa: E402
+from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
+from stable_baselines3.common.vec_env import VecNormalize  # noqa: E402
+from tensordict import TensorDict  # noqa: E402
+
+from fallow.replay.adapters.sb3 import RuleReplayBuffer  # noqa: E402
+from fallow.replay.adapters.torchrl import RuleSampler, RuleWriter  # noqa: E402
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+EXPECTED = {
+    "replay_torch.py": "recency:window_transitions=400: squared error 0.000",
+    "replay_sb3.py": "102400 draws since the change, 25% stale",
+    "replay_torchrl.py": "draws the same: True",
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert EXPECTED[name] in done.stdout
+
+
+# ---------------------------------------------------------------- Stable-Baselines3
+
+NUMBER = spaces.Box(-np.inf, np.inf, (1,))
+SPACES = {
+    "float32": (spaces.Box(-1, 1, (3,)), spaces.Box(-1, 1, (2,))),
+    "float64": (
+        spaces.Box(-1, 1, (3,), np.float64),
+        spaces.Box(-1, 1, (2,), np.float64),
+    ),
+    "image": (spaces.Box(0, 255, (1, 8, 8), np.uint8), spaces.Discrete(4)),
+    "discrete": (spaces.Discrete(5), spaces.MultiDiscrete([2, 3])),
+    "binary": (spaces.MultiBinary(4), spaces.MultiBinary(2)),
+}
+
+
+def plain(rule: str = "passive", size: int = 1000, n_envs: int = 1, **more: Any) -> Any:
+    return RuleReplayBuffer(
+        size, NUMBER, NUMBER, "cpu", n_envs, rule=rule, seed=0, **more
+    )
+
+
+def fill(buffer: Any, start: int, stop: int, episode: int = 50) -> None:
+    """Observation t + 1000 × env, the next one 1 more, action -t, reward t."""
+    n_envs = buffer.n_envs
+    for step in range(start, stop):
+        observation = (step + 1000.0 * np.arange(n_envs))[:, None]
+        done = np.full(n_envs, step % episode == episode - 1)
+        action, reward = np.full((n_envs, 1), -step), np.full(n_envs, step)
+        infos: list[dict[str, Any]] = [{}] * n_envs
+        buffer.add(observation, observation + 1, action, reward, done, infos)
+
+
+def drawn_steps(buffer: Any, n: int = 4000) -> set[int]:
+    """Steps that are drawn; every row must be one that was stored."""
+    batch = buffer.sample(n)
+    step = batch.rewards
+    assert torch.equal(batch.actions, -step)
+    assert torch.equal(batch.observations % 1000, step)
+    assert torch.equal(batch.next_observations, batch.observations + 1)
+    assert torch.equal(batch.dones, (step % 50 == 49).float())
+    return set(step[:, 0].int().tolist())
+
+
+def test_sb3_rule_decides_what_is_drawn() -> None:
+    buffer = plain("recency:window_transitions=70")
+    for stop in range(100, 500, 30):
+        fill(buffer, max(0, stop - 30) if stop > 100 else 0, stop)
+        assert drawn_steps(buffer) == set(range(stop - 70, stop))
+    buffer.replay.rule = "passive"
+    assert drawn_steps(buffer, 10_000) == set(range(buffer.size()))
+
+
+def test_sb3_wraps_around() -> None:
+    buffer = plain(size=128)
+    fill(buffer, 0, 900)
+    drawn = drawn_steps(buffer)
+    assert drawn >= set(range(900 - 128, 900))
+    assert min(drawn) > 900 - 128 - 64 - 1
+    assert buffer.full and buffer.pos == 900 % 128
+    assert 128 <= buffer.size() <= 192
+
+
+def test_sb3_reservoir_keeps_old_chunks_when_full() -> None:
+    buffer = plain("reservoir:budget_transitions=128", size=128)
+    fill(buffer, 0, 900)
+    drawn = drawn_steps(buffer)
+    assert len(drawn) == 128
+    assert min(drawn) < 900 - 192
+
+
+def test_sb3_two_environments() -> None:
+    buffer = plain("recency:window_transitions=70", size=400, n_envs=2)
+    fill(buffer, 0, 300)
+    assert 200 <= buffer.size() < 200 + 128
+    assert drawn_steps(buffer) == set(range(300 - 35, 300))
+    observations = buffer.sample(500).observations
+    assert (observations >= 1000).float().mean() == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("handle", [True, False])
+def test_sb3_time_limits(handle: bool) -> None:
+    buffer = plain(n_envs=2, handle_timeout_termination=handle)
+    one = np.ones((2, 1))
+    limit = [{"TimeLimit.truncated": True}, {"TimeLimit.truncated": False}]
+    both = np.ones(2, bool)
+    buffer.add(np.array([[0], [1]]), one, one, np.ones(2), both, limit)
+    batch = buffer.sample(50)
+    over = batch.dones[:, 0][batch.observations[:, 0] == 0]
+    terminal = batch.dones[:, 0][batch.observations[:, 0] == 1]
+    assert set(over.tolist()) == {0.0 if handle else 1.0}
+    assert set(terminal.tolist()) == {1.0}
+    assert buffer.replay.book.episodes.n == 2
+
+
+@pytest.mark.parametrize("n_envs", [1, 3])
+@pytest.mark.parametrize("name", SPACES)
+def test_sb3_batches_look_like_its_own(name: str, n_envs: int) -> None:
+    observation_space, action_space = SPACES[name]
+    batches = []
+    for cls in (RuleReplayBuffer, ReplayBuffer):
+        buffer = cls(100, observation_space, action_space, "cpu", n_envs)
+        observation = np.stack([observation_space.sample() for _ in range(n_envs)])
+        action = np.stack([action_space.sample() for _ in range(n_envs)])
+        zeros = np.zeros(n_envs)
+        infos: list[dict[str, Any]] = [{}] * n_envs
+        buffer.add(observation, observation, action, zeros, zeros, infos)
+        batches.append(buffer.sample(7))
+    for ours, theirs in zip(*batches, strict=True):
+        if theirs is None:
+            assert ours is None
+        else:
+            assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+
+
+def test_sb3_normalises() -> None:
+    env = VecNormalize(make_vec_env("Pendulum-v1", 1))
+    env.obs_rms.mean, env.obs_rms.var = np.full(3, 2.0), np.full(3, 4.0)
+    env.ret_rms.var = np.array(25.0)
+    buffer = RuleReplayBuffer(100, env.observation_space, env.action_space, "cpu")
+    four, five = np.full((1, 3), 4.0), np.full(1, 5.0)
+    buffer.add(four, four, np.zeros((1, 1)), five, np.zeros(1), [{}])
+    batch = buffer.sample(2, env)
+    assert batch.observations == pytest.approx(np.ones((2, 3)), abs=1e-4)
+    assert batch.rewards == pytest.approx(np.ones((2, 1)), abs=1e-4)
+    assert batch.rewards.dtype == batch.observations.dtype == torch.float32
+    env.close()
+
+
+@pytest.mark.parametrize(
+    "rule", ["recency:window_transitions=100", "reservoir:budget_transitions=128"]
+)
+def test_sb3_state_round_trip(rule: str) -> None:
+    buffer = plain(rule, size=200, n_envs=2)
+    fill(buffer, 0, 333)
+    again = pickle.loads(pickle.dumps(buffer))
+    for start in (333, 444):  # at once, and after both went on
+        for _ in range(3):
+            for ours, theirs in zip(buffer.sample(32), again.sample(32), strict=True):
+                assert theirs is None if ours is None else torch.equal(ours, theirs)
+        fill(buffer, start, start + 111)
+        fill(again, start, start + 111)
+    assert str(again.replay.rule) == rule
+
+
+def test_sb3_reset_empties() -> None:
+    buffer = plain("recency:window_transitions=10")
+    fill(buffer, 0, 100)
+    buffer.reset()
+    assert buffer.size() == buffer.pos == 0
+    fill(buffer, 0, 5)
+    assert drawn_steps(buffer) == set(range(5))
+
+
+def test_sb3_regimes_come_from_info() -> None:
+    buffer = plain("matched", n_envs=2)
+    row, zeros = np.zeros((2, 1)), np.zeros(2)
+    for step in range(30):
+        done = np.full(2, step % 10 == 9)
+        infos = [{"regime": int(step >= 20)}] * 2
+        buffer.add(row, row, row, np.full(2, step), done, infos)
+    steps = set(buffer.sample(500).rewards[:, 0].int().tolist())
+    assert steps == set(range(20, 30))
+    with pytest.raises(FallowError, match=r"regimes \[0, 1\] at once"):
+        buffer.add(row, row, row, zeros, zeros, [{"regime": 0}, {"regime": 1}])
+
+
+def test_sb3_label_is_that_of_the_end_of_the_episode() -> None:
+    buffer = plain()
+    buffer.replay.set_present_regime(0)
+    fill(buffer, 0, 50)  # one whole episode
+    buffer.replay.set_present_regime(1)
+    fill(buffer, 50, 60)
+    assert buffer.replay.composition().share_by_regime == {0: 50 / 60, 1: 10 / 60}
+
+
+def test_sb3_errors() -> None:
+    with pytest.raises(FallowError, match="did you mean 'recency'"):
+        plain("recensy")
+    with pytest.raises(FallowError, match="the buffer can hold 100;"):
+        plain("recency:window_transitions=101", size=100)
+    with pytest.raises(FallowError, match="optimize_memory_usage is True"):
+        plain(optimize_memory_usage=True)
+    with pytest.raises(FallowError, match="is a Dict and one array is stored"):
+        RuleReplayBuffer(10, spaces.Dict(a=NUMBER), NUMBER)
+    with pytest.raises(FallowError, match="empty"):
+        plain().sample(1)
+
+
+def test_sb3_sac_learns_and_resumes(tmp_path: Path) -> None:
+    def make() -> Any:
+        return sb3.SAC(
+            "MlpPolicy",
+            make_vec_env("Pendulum-v1", 2, seed=0),
+            learning_starts=100,
+            buffer_size=1000,
+            batch_size=32,
+            seed=0,
+            device="cpu",
+            policy_kwargs={"net_arch": [16]},
+            replay_buffer_class=RuleReplayBuffer,
+            replay_buffer_kwargs={"rule": "recency:window_transitions=60"},
+        )
+
+    model, twin = make().learn(300), make().learn(300)
+    replay = model.replay_buffer.replay
+    assert len(replay) == 300
+    assert replay.drawn().age_histogram[6:].sum() == 0  # ages from 32 steps on
+    assert replay.drawn().n_steps > 1000
+    batch, other = model.replay_buffer.sample(64), twin.replay_buffer.sample(64)
+    assert torch.equal(batch.observations, other.observations)  # the model's seed
+    model.save_replay_buffer(tmp_path / "replay")
+    expected = model.replay_buffer.sample(64)
+    resumed = make()
+    resumed.load_replay_buffer(tmp_path / "replay")
+    assert torch.equal(resumed.replay_buffer.sample(64).actions, expected.actions)
+    resumed.learn(120)
+
+
+def test_sb3_dqn_learns() -> None:
+    model = sb3.DQN(
+        "MlpPolicy",
+        gymnasium.make("CartPole-v1"),
+        learning_starts=100,
+        buffer_size=200,
+        device="cpu",
+        policy_kwargs={"net_arch": [16]},
+        replay_buffer_class=RuleReplayBuffer,
+        replay_buffer_kwargs={"rule": "wmar:short_transitions=50,long_transitions=64"},
+    )
+    model.learn(400)
+    assert model.replay_buffer.replay.drawn().n_steps > 1000
+
+
+# ---------------------------------------------------------------- TorchRL
+
+
+def pair(rule: str = "passive", n_rows: int = 1000, **more: Any) -> Any:
+    sampler = RuleSampler(rule, seed=0)
+    return rl.TensorDictReplayBuffer(
+        storage=rl.LazyTensorStorage(n_rows, **more),
+        sampler=sampler,
+        writer=RuleWriter(sampler),
+    )
+
+
+def items(start: int, stop: int) -> TensorDict:
+    step = torch.arange(start, stop)
+    return TensorDict({"step": step, "twice": 2 * step[:, None]}, [stop - start])
+
+
+def sampled(buffer: Any, n: int = 4000) -> set[int]:
+    """Items that are drawn; every one must have been written."""
+    batch = buffer.sample(n)
+    assert torch.equal(batch["twice"][:, 0], 2 * batch["step"])
+    return set(batch["step"].tolist())
+
+
+def test_torchrl_rule_decides_what_is_drawn() -> None:
+    buffer = pair("recency:window_transitions=70")
+    buffer.extend(items(0, 100))
+    for start in range(100, 400, 30):
+        buffer.extend(items(start, start + 30))
+        assert sampled(buffer) == set(range(start - 40, start + 30))
+    buffer.sampler.replay.rule = "passive"
+    assert sampled(buffer, 10_000) == set(range(400))
+    assert len(buffer) == buffer.write_count == 400
+
+
+@pytest.mark.parametrize("n_rows", [128, 200, 256])
+def test_torchrl_wraps_around(n_rows: int) -> None:
+    buffer = pair(n_rows=n_rows)
+    usable = n_rows // 64 * 64
+    for start in range(0, 900, 10):
+        index = buffer.extend(items(start, start + 10))
+        assert int(index.max()) < usable
+    drawn = sampled(buffer)
+    assert drawn >= set(range(900 - (usable - 64), 900))
+    assert min(drawn) >= 900 - usable
+    assert len(buffer) == usable
+
+
+@pytest.mark.parametrize("rule", ["passive", "reservoir:budget_transitions=128"])
+def test_torchrl_batch_larger_than_the_storage(rule: str) -> None:
+    one, many = pair(rule, 256), pair(rule, 256)
+    index = one.extend(items(0, 1000))
+    for step in range(1000):
+        assert many.add(items(step, step + 1)[0]) == index[step]
+    assert sampled(one) == sampled(many)
+    if rule != "passive":
+        assert min(sampled(one)) < 1000 - 256
+
+
+def test_torchrl_list_storage() -> None:
+    sampler = RuleSampler("recency:window_transitions=50")
+    buffer = rl.ReplayBuffer(
+        storage=rl.ListStorage(256),
+        sampler=sampler,
+        writer=RuleWriter(sampler),
+        collate_fn=torch.stack,
+        batch_size=2000,
+    )
+    buffer.extend(list(torch.arange(300)))
+    assert set(buffer.sample().tolist()) == set(range(250, 300))
+    with pytest.raises(FallowError, match="given a tuple"):
+        buffer.extend((torch.arange(3), torch.arange(3)))
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+@pytest.mark.parametrize(
+    "rule", ["recency:window_transitions=90", "reservoir:budget_transitions=128"]
+)
+def test_torchrl_state_round_trip(rule: str, by_file: bool, tmp_path: Path) -> None:
+    buffer, again = pair(rule, 256), pair("passive", 256)
+    buffer.extend(items(0, 333))
+    if by_file:
+        buffer.dumps(tmp_path / "replay")
+        again.loads(tmp_path / "replay")
+    else:
+        torch.save(buffer.state_dict(), tmp_path / "state.pt")
+        again.load_state_dict(torch.load(tmp_path / "state.pt"))
+    assert again.write_count == 333 and len(again) == len(buffer)
+    for start in (333, 444):  # at once, and after both went on
+        for _ in range(3):
+            assert torch.equal(buffer.sample(32)["step"], again.sample(32)["step"])
+        buffer.extend(items(start, start + 111))
+        again.extend(items(start, start + 111))
+
+
+def test_torchrl_empty() -> None:
+    buffer = pair("recency:window_transitions=10")
+    buffer.extend(items(0, 100))
+    buffer.empty()
+    with pytest.raises(FallowError, match="empty"):
+        buffer.sample(1)
+    buffer.extend(items(0, 5))
+    assert sampled(buffer) == set(range(5))
+
+
+def test_torchrl_regimes() -> None:
+    buffer = pair("matched")
+    for start, regime in ((0, 0), (30, 1), (60, 0)):
+        buffer.sampler.set_present_regime(regime)
+        buffer.extend(items(start, start + 30))
+    assert sampled(buffer) == {*range(30), *range(60, 90)}
+    buffer.sampler.set_present_regime(1)
+    assert sampled(buffer) == set(range(30, 60))
+
+
+def test_torchrl_priorities_are_errors() -> None:
+    buffer = pair("graded:temperature=0.01")
+    index = buffer.extend(items(0, 128))
+    buffer.update_priority(index, torch.where(index < 64, 1.0, 3.0))
+    assert sampled(buffer) == set(range(64))
+    buffer.update_priority(index[:64], 9.0)
+    assert sampled(buffer) == set(range(64, 128))
+
+
+def test_torchrl_errors() -> None:
+    with pytest.raises(FallowError, match="did you mean 'recency'"):
+        RuleSampler("recensy")
+    with pytest.raises(FallowError, match=r"A storage of 1,000 rows .* 896; make"):
+        pair("recency:window_transitions=1000", 1000)
+    with pytest.raises(FallowError, match="has 100 rows and a rule needs 128"):
+        pair(n_rows=100)
+    with pytest.raises(FallowError, match="ndim 2"):
+        pair(ndim=2)
+    lone = rl.ReplayBuffer(storage=rl.ListStorage(256), sampler=RuleSampler())
+    lone.extend([1, 2])
+    with pytest.raises(FallowError, match=r"pass writer=RuleWriter"):
+        lone.sample(1)
+    with pytest.raises(FallowError, match="make a pair for each"):
+        pair().writer.register_storage(rl.LazyTensorStorage(500))
