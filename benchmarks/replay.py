@@ -26,7 +26,7 @@ N = 1_000_000
 EPISODE = 1000
 BATCH, LENGTH = 16, 64
 DRAWS_BETWEEN_ADDS = 16
-N_ROUNDS = 9
+N_ROUNDS = 15
 FIELDS = {
     "observation": Field((24,)),
     "action": Field((6,)),

@@ -295,20 +295,17 @@ class Book:
         stop = np.maximum(stop, spans.start)
         return Spans(spans.world, spans.start, stop, spans.weight, spans.is_closed)
 
+    @property
+    def block_rows(self) -> int:
+        """Rows that follow each other as steps do: a world's ring, or else a slot."""
+        return CHUNK * self.slots_per_world if self.is_ring else CHUNK
+
     def rows(self, world: np.ndarray, serial: np.ndarray) -> np.ndarray:
         """Rows in which steps are stored."""
-        return self.slot_of[world, serial >> 6] * CHUNK + (serial & (CHUNK - 1))
-
-    def is_broken(
-        self, starts: np.ndarray, unbroken: np.ndarray, length: int
-    ) -> np.ndarray:
-        """Whether `length` rows from `starts` on are not the steps of one sequence.
-
-        They are if its first `unbroken` steps are all, and their rows follow each
-        other: up to the end of a world's ring, or of a slot where there is no ring.
-        """
-        block = CHUNK * self.slots_per_world if self.is_ring else CHUNK
-        return (unbroken < length) | (starts % block + length > block)
+        block = self.block_rows
+        if self.is_ring:
+            return world * block + serial % block
+        return self.slot_of[world, serial // CHUNK] * CHUNK + serial % CHUNK
 
     # ---------------------------------------------------------------- telling
 

@@ -207,9 +207,15 @@ class Buffer:
 
     def _read(self, pieces: Pieces, batch: int, length: int) -> dict[str, np.ndarray]:
         """Packed sequences: blocks where rows lie in order, the rest row by row."""
-        first = slice(None) if len(pieces.at) == batch else pieces.at == 0
-        starts = self.book.rows(pieces.world[first], pieces.serial[first])
-        broken = self.book.is_broken(starts, pieces.length[first], length)
+        block = self.book.block_rows
+        if len(pieces.at) == batch:
+            starts = self.book.rows(pieces.world, pieces.serial)
+            broken = starts % block > block - length
+        else:
+            first = pieces.at == 0
+            starts = self.book.rows(pieces.world[first], pieces.serial[first])
+            broken = starts % block > block - length
+            broken |= pieces.length[first] < length
         if not broken.any():
             return self.storage.read(starts, length)
         groups = self.storage.read(np.where(broken, 0, starts), length)

@@ -152,7 +152,8 @@ class Record:
         """Count what waits; also called before labels or the present regime change."""
         if not self._waiting:
             return
-        now = np.concatenate([np.full(len(p.world), n) for n, p in self._waiting])
+        sizes = [len(p.world) for _, p in self._waiting]
+        now = np.repeat([n for n, _ in self._waiting], sizes)
         world = np.concatenate([p.world for _, p in self._waiting])
         serial = np.concatenate([p.serial for _, p in self._waiting])
         left = np.concatenate([p.length for _, p in self._waiting])
@@ -181,7 +182,7 @@ class Record:
         for ahead in range(int((last - first).max(initial=0)) + 1):
             touched = first + ahead <= last
             slots = book.slot_of[world[touched], (first + ahead)[touched]]
-            np.add.at(book.visits, slots[slots != FREE], 1)
+            book.visits += np.bincount(slots[slots != FREE], minlength=book.n_slots)
 
     def composition(self, book: Book) -> Composition:
         """Shares of all steps drawn; the effective number is over chunks drawn from."""

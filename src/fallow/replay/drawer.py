@@ -63,8 +63,9 @@ class Drawer:
 
     def draw(self, batch: int, length: int) -> Pieces:
         """Draw `batch` sequences of `length` steps."""
-        options.whole("sample", "batch", batch, at_least=1)
-        options.whole("sample", "length", length, at_least=1)
+        if not (batch > 0 and length > 0):
+            options.whole("sample", "batch", batch, at_least=1)
+            options.whole("sample", "length", length, at_least=1)
         parts = self.parts()
         if not parts:
             self._explain_empty()
