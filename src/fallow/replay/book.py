@@ -128,11 +128,14 @@ class Book:
 
     def advance_all(self, is_first: list[bool], victim: Victim | None) -> list[int]:
         """Make room for one step of every world; returns their rows."""
-        now = self.now
-        rows = [
-            self.advance(world, first, now, victim)
-            for world, first in enumerate(is_first)
-        ]
+        now, rows = self.now, []
+        for world, first in enumerate(is_first):
+            serial = self.heads[world]
+            if first or serial % CHUNK == 0 or now - serial != self._lags[world]:
+                rows.append(self.advance(world, first, now, victim))
+            else:  # nothing begins here: only the head moves
+                self.heads[world] = serial + 1
+                rows.append(self._base_rows[world] + serial % CHUNK)
         self.now = now + 1
         self.version += 1
         return rows

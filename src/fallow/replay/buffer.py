@@ -72,11 +72,13 @@ class Buffer:
         layout = Layout.of({**fields, IS_FIRST: Field((), "bool")}, half)
         self.storage = Storage(layout, self.book.n_slots * CHUNK, folder)
         self._plan = [
-            (name, self.storage.columns[name], field.shape, np.dtype(field.dtype))
-            for name, field in fields.items()
+            (name, field.shape, np.dtype(field.dtype)) for name, field in fields.items()
         ]
-        self._floats = [name for name, *_, dtype in self._plan if dtype.kind == "f"]
-        self._is_first = self.storage.columns[IS_FIRST]
+        columns = self.storage.columns
+        if n_worlds == 1:  # so that a step's leading axis of one fits a row
+            columns = {name: column[:, None] for name, column in columns.items()}
+        self._columns = [(name, columns[name]) for name in fields]
+        self._is_first = columns[IS_FIRST]
 
     def __len__(self) -> int:
         """Steps stored."""
@@ -101,18 +103,14 @@ class Buffer:
         `regime` is the regime now in force, if known. A step that does not fit raises
         and leaves the buffer as it was.
         """
+        book = self.book
         first = np.asarray(is_first).tolist()
-        self._check(step, self.book.n_worlds, len(first))
-        rows = self.book.advance_all(first, self.drawer.victim)
-        if len(rows) == 1:  # an index is much cheaper than a list of one
-            row = rows[0]
-            for name, column, *_ in self._plan:
-                column[row] = step[name][0]
-            self._is_first[row] = first[0]
-        else:
-            for name, column, *_ in self._plan:
-                column[rows] = step[name]
-            self._is_first[rows] = first
+        self._check(step, book.n_worlds, len(first))
+        rows = book.advance_all(first, self.drawer.victim)
+        at = rows[0] if book.n_worlds == 1 else rows  # an index is cheaper than a list
+        for name, column in self._columns:
+            column[at] = step[name]
+        self._is_first[at] = first
         if regime is not None and regime != self.book.present_regime:
             self.set_present_regime(regime)
 
@@ -133,9 +131,9 @@ class Buffer:
             book.advance(world, step == 0, book.now + step, self.drawer.victim)
             for step in range(length)
         ]
-        for name, column, _, _ in self._plan:
-            column[rows] = episode[name]
-        self._is_first[rows] = np.arange(length) == 0
+        for name in episode:
+            self.storage.columns[name][rows] = episode[name]
+        self.storage.columns[IS_FIRST][rows] = np.arange(length) == 0
         if regime is not None:
             self.set_present_regime(regime)
         book.end_episode(world)
@@ -146,18 +144,17 @@ class Buffer:
         self, step: Mapping[str, np.ndarray], leading: int, n_first: int
     ) -> None:
         """Raise unless every field has its shape and type, and holds finite numbers."""
-        try:
-            fits = len(step) == len(self._plan) and n_first == leading
-            for name, _, shape, dtype in self._plan:
-                values = step[name]
-                fits = fits and values.dtype == dtype
-                fits = fits and values.shape[1:] == shape and len(values) == leading
-        except (KeyError, AttributeError, TypeError):
-            fits = False
-        if not fits:
-            raise self._misfit(step, leading, n_first)
-        for name in self._floats:
-            if not _is_finite(step[name]):
+        fits = len(step) == len(self._plan) and n_first == leading
+        for name, shape, dtype in self._plan:
+            values = step.get(name)
+            if (
+                not fits
+                or type(values) is not np.ndarray
+                or values.dtype != dtype
+                or values.shape != (leading, *shape)
+            ):
+                raise self._misfit(step, leading, n_first)
+            if dtype.kind == "f" and not _is_finite(values):
                 raise FallowError(
                     f"{name} holds NaN or infinity and was not stored; "
                     "replace it before storing"
@@ -173,7 +170,7 @@ class Buffer:
                 f"a step has the fields {', '.join(sorted(step)) or 'none'}; this "
                 f"buffer stores {', '.join(names)} and is_first"
             )
-        for name, _, shape, dtype in self._plan:
+        for name, shape, dtype in self._plan:
             values = np.asarray(step[name])
             if values.shape != (leading, *shape) or values.dtype != dtype:
                 return FallowError(
