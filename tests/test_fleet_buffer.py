@@ -76,6 +76,43 @@ def test_only_indices_cross_to_the_device(filled) -> None:
             fleet._gather(fleet.groups, indices.rows[1], indices.is_first[1])
 
 
+def test_a_branch_and_a_buffer_load_each_others_files(filled, tmp_path) -> None:
+    """A trunk's replay can begin any number of branches, on either side."""
+    fleet, singles = filled
+    fleet.save(1, tmp_path / "branch")
+    singles[0].save(tmp_path / "single")
+    buffer = Buffer(FIELDS, N_WORLDS, CAPACITY)
+    buffer.load(tmp_path / "branch")
+    other = FleetBuffer(FIELDS, ["passive"] * 2, [0, 1], N_WORLDS, CAPACITY)
+    other.load(1, tmp_path / "branch")
+    other.load(0, tmp_path / "single")
+    assert [str(drawer.rule) for drawer in other.drawers] == RULES[:2]
+    for _ in range(3):
+        batch = other.batch(other.draw(1, 4, 64))
+        for name, values in buffer.sample(4, 64).items():
+            np.testing.assert_array_equal(np.asarray(batch[name])[1], values)
+        for name, values in singles[0].sample(4, 64).items():
+            np.testing.assert_array_equal(np.asarray(batch[name])[0], values)
+
+
+def test_a_sweep_scores_every_finished_chunk_of_every_branch() -> None:
+    fleet = FleetBuffer(
+        {"t": Field((), "int32")}, ["graded", "passive"], [0, 1], 1, 900
+    )
+    for t in range(400):
+        first = np.full((2, 1), t % 50 == 0)
+        fleet.add(is_first=first, t=np.full((2, 1), t, np.int32))
+    for tickets, indices in fleet.sweep(4):
+        starts = np.asarray(fleet.batch(indices)["t"])[..., 0]  # (R, n)
+        assert fleet.set_errors(tickets, 1.0 + starts / 64) == 0
+    book = fleet.books[0]
+    slots = book.slots(finished=True)
+    assert len(slots) == 6
+    np.testing.assert_array_equal(book.error[slots], 1.0 + np.arange(6))
+    fleet.note_change(1)
+    assert fleet.books[1].changes == [400] and fleet.books[0].changes == []
+
+
 def test_bad_steps_are_refused_and_nothing_moves() -> None:
     fleet = FleetBuffer({"x": Field((3,))}, ["passive"], [0], 1, 500)
     first = np.ones((1, 1), bool)

@@ -325,6 +325,11 @@ class Book:
         self.version += 1
         return int((~alive).sum())
 
+    def note_change(self) -> None:
+        """The body has just changed."""
+        self.changes.append(self.now)
+        self.version += 1
+
     def set_regimes(self, episodes: Sequence[int], regimes: Sequence[int]) -> None:
         """Label finished episodes anew, e.g. with an estimate."""
         self.episodes["regime"][np.asarray(episodes)] = regimes

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fallow import checkpoint, options
+from fallow import options
 from fallow.errors import FallowError
+from fallow.replay import saving
 from fallow.replay.book import CHUNK, Book
 from fallow.replay.composition import Composition, of_spans
 from fallow.replay.drawer import Drawer
@@ -27,7 +28,6 @@ from fallow.replay.rules import Rule
 from fallow.replay.spans import Pieces
 from fallow.replay.storage import Field, Layout, Storage
 
-KIND, VERSION = "replay buffer", 1
 IS_FIRST = "is_first"
 
 
@@ -247,8 +247,7 @@ class Buffer:
 
     def note_change(self) -> None:
         """The body has just changed; `reset` acts on it."""
-        self.book.changes.append(self.book.now)
-        self.book.version += 1
+        self.book.note_change()
 
     def set_present_regime(self, regime: int) -> None:
         """The regime now in force: the truth, or an estimate."""
@@ -275,40 +274,25 @@ class Buffer:
         """Write bytes, book, rule and random state; the old file stays until then."""
         self.drawer.settle()
         used = self.book.slots()
-        arrays = {
-            f"rows.{dtype}": group.reshape(-1, CHUNK, group.shape[1])[used]
-            for dtype, group in self.storage.groups.items()
-        }
-        book_arrays, book_header = self.book.save()
-        layout = self.storage.layout
-        header = {
-            "fields": {k: [list(f.shape), f.dtype] for k, f in layout.fields.items()},
-            "types": {name: place.group for name, place in layout.places.items()},
-            "book": book_header,
-            "drawer": self.drawer.save(),
-        }
-        checkpoint.save(path, KIND, VERSION, arrays | book_arrays, header)
+        chunks = {dtype: chunks[used] for dtype, chunks in self._chunks().items()}
+        saving.save(path, self.storage.layout, chunks, self.drawer)
 
     def load(self, path: str | Path) -> None:
         """Take back what `save` wrote into a buffer made with the same arguments.
 
         The rule is the saved one; set `rule` afterwards to go on under another.
         """
-        arrays, header = checkpoint.load(path, KIND, VERSION)
-        layout = self.storage.layout
-        fields = {k: [list(f.shape), f.dtype] for k, f in layout.fields.items()}
-        types = {name: place.group for name, place in layout.places.items()}
-        if header["fields"] != fields or header["types"] != types:
-            raise FallowError(
-                f"{path} stores {header['fields']} as {header['types']}, this buffer "
-                f"{fields} as {types}; make it with the same fields"
-            )
-        self.book.restore(arrays, header["book"], path)
+        saved = saving.load(path, self.storage.layout, self.drawer)
         used = self.book.slots()
-        for dtype, group in self.storage.groups.items():
-            chunks = group.reshape(-1, CHUNK, group.shape[1])
-            chunks[used] = arrays[f"rows.{dtype}"]
-        self.drawer.restore(header["drawer"])
+        for dtype, chunks in self._chunks().items():
+            chunks[used] = saved[dtype]
+
+    def _chunks(self) -> dict[str, np.ndarray]:
+        """The bytes by slot: (n_slots, 64, width)."""
+        return {
+            dtype: group.reshape(-1, CHUNK, group.shape[1])
+            for dtype, group in self.storage.groups.items()
+        }
 
 
 def _is_finite(values: np.ndarray) -> bool:

@@ -6,7 +6,8 @@ one branch and is mapped over branches by whoever trains them.
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -14,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from fallow.errors import FallowError
+from fallow.replay import saving
 from fallow.replay.book import CHUNK, Book
-from fallow.replay.buffer import IS_FIRST
+from fallow.replay.buffer import IS_FIRST, Ticket
 from fallow.replay.drawer import Drawer
 from fallow.replay.storage import Field, Layout
 
@@ -162,3 +164,55 @@ class FleetBuffer:
         """The batches (R, batch, length, …) of one update, gathered on the device."""
         rows = jax.device_put(indices.rows[update])
         return self._gather(self.groups, rows, jax.device_put(indices.is_first[update]))
+
+    def sweep(self, n_chunks: int = 256) -> Iterator[tuple[list[Ticket], Indices]]:
+        """All finished chunks of all branches, some at a time, to be scored.
+
+        Yields a ticket for each branch and what to gather, (1, R, n, 64); a branch with
+        fewer chunks repeats some at the end, beyond its ticket. Hand the errors back
+        with `set_errors`.
+        """
+        slots = [book.slots(finished=True) for book in self.books]
+        for begin in range(0, max(map(len, slots)), n_chunks):
+            some = [own[begin : begin + n_chunks] for own in slots]
+            most = max(map(len, some))
+            padded = np.array([np.resize(own, most) for own in some])  # (R, n)
+            rows = padded[..., None] * CHUNK + np.arange(CHUNK)
+            is_first = np.zeros(rows.shape, bool)
+            is_first[..., 0] = True
+            tickets = [
+                Ticket(own, book.stamp[own])
+                for own, book in zip(some, self.books, strict=True)
+            ]
+            yield tickets, Indices(rows[None].astype(np.int32), is_first[None])
+
+    def set_errors(self, tickets: Sequence[Ticket], errors: np.ndarray) -> int:
+        """Errors (R, n) of a sweep; returns how many chunks were overwritten since."""
+        return sum(
+            book.set_errors(ticket.slots, ticket.stamps, own[: len(ticket.slots)])
+            for book, ticket, own in zip(self.books, tickets, errors, strict=True)
+        )
+
+    def note_change(self, branch: int) -> None:
+        """The body of a branch has just changed."""
+        self.books[branch].note_change()
+
+    def save(self, branch: int, path: str | Path) -> None:
+        """Write one branch's replay in the format of `Buffer.save`."""
+        drawer = self.drawers[branch]
+        drawer.settle()
+        used = drawer.book.slots()
+        chunks = {
+            dtype: np.asarray(group[branch].reshape(-1, CHUNK, group.shape[-1])[used])
+            for dtype, group in self.groups.items()
+        }
+        saving.save(path, self.layout, chunks, drawer)
+
+    def load(self, branch: int, path: str | Path) -> None:
+        """Take one branch's replay back, e.g. a trunk's into each of its branches."""
+        drawer = self.drawers[branch]
+        saved = saving.load(path, self.layout, drawer)
+        rows = drawer.book.slots()[:, None] * CHUNK + np.arange(CHUNK)
+        for dtype, chunks in saved.items():
+            values = jax.device_put(chunks)
+            self.groups[dtype] = self.groups[dtype].at[branch, rows].set(values)
