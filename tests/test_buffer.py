@@ -159,6 +159,18 @@ def test_whole_episodes_and_steps_mix() -> None:
         buffer.add_episode(0, serial=np.arange(0))
 
 
+def test_an_episode_ended_by_hand_keeps_the_regime_it_ended_in() -> None:
+    buffer = Buffer({"t": Field((), "int64")}, rule="matched")
+    for t in range(10):
+        buffer.add(is_first=np.full(1, t == 0), regime=0, t=np.full(1, t))
+    buffer.end_episode(0)
+    buffer.set_present_regime(1)
+    for t in range(10, 15):  # goes on without a first step: an episode all the same
+        buffer.add(is_first=np.zeros(1, bool), t=np.full(1, t))
+    assert buffer.book.episode_regimes().tolist() == [0, 1]
+    assert set(buffer.sample(50, 1)["t"].flat) == set(range(10, 15))
+
+
 def test_half_precision_comes_back_in_the_fields_type() -> None:
     buffer = filled(200, half=True)
     batch = buffer.sample(4, 16)

@@ -20,6 +20,9 @@ from fallow.dynamics.tasks import EPISODE_FRAMES, TASKS, Task
 from fallow.errors import FallowError
 from fallow.records import NO_REGIME
 
+ENDLESS = -(2**62)
+"""Frames elapsed in an episode that never reaches the time limit."""
+
 
 class PhysicsError(RuntimeError):
     """The simulation of a world diverged; all worlds are as they were before."""
@@ -201,11 +204,18 @@ class Worlds:
         self._batch.qpos[row] = qpos
         self._settled([row])
 
-    def set_state(self, agent: int, world: int, state: np.ndarray) -> None:
-        """Put one world at the start of an episode saved as `start_state`."""
+    def set_state(
+        self, agent: int, world: int, state: np.ndarray, endless: bool = False
+    ) -> None:
+        """Put one world at the start of an episode saved as `start_state`.
+
+        An endless one has no time limit, so that its last state can be looked at.
+        """
         row = agent * self.n_worlds + world
         self._batch.state[row] = state
         self._settled([row])
+        if endless:
+            self._elapsed_frames[agent, world] = ENDLESS
 
     def snapshot(self, agent: int = 0, world: int = 0) -> tuple[Any, Any]:
         """One world as its own (`MjModel`, `MjData`), to render or to inspect."""

@@ -30,7 +30,7 @@ def resimulate(history: History, index: int) -> Iterator[Worlds]:
         n_threads=1,
     )
     worlds.set_clock(episode.start_frame)
-    worlds.set_state(0, 0, episode.start_state)
+    worlds.set_state(0, 0, episode.start_state, endless=True)
     yield worlds
     for action in episode.action:
         worlds.step(action[None, None])

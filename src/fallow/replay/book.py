@@ -16,6 +16,7 @@ from fallow import options, seeds
 from fallow.errors import FallowError
 from fallow.records import NO_REGIME
 from fallow.replay.spans import Spans, overlaps
+from fallow.replay.table import Table
 
 CHUNK = 64
 """Steps in a chunk."""
@@ -23,41 +24,6 @@ FREE = -1
 
 Victim = Callable[["Book"], int]
 """Which slot to give up when all are taken; None: the oldest of the world's own."""
-
-
-class Table:
-    """Columns that grow together, one row an entry."""
-
-    def __init__(self, **columns: Any) -> None:
-        self._columns = {name: np.zeros(64, dtype) for name, dtype in columns.items()}
-        self.n = 0
-
-    def append(self, **values: Any) -> int:
-        """Add an entry; returns its index."""
-        if self.n == len(next(iter(self._columns.values()))):
-            for name, column in self._columns.items():
-                self._columns[name] = np.concatenate([column, np.zeros_like(column)])
-        for name, value in values.items():
-            self._columns[name][self.n] = value
-        self.n += 1
-        return self.n - 1
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        """A live view of one column."""
-        return self._columns[name][: self.n]
-
-    def save(self, prefix: str) -> dict[str, np.ndarray]:
-        """All columns, named with a prefix."""
-        return {f"{prefix}.{name}": self[name].copy() for name in self._columns}
-
-    def restore(self, prefix: str, saved: dict[str, np.ndarray]) -> None:
-        """Take back what `save` gave."""
-        for name, column in self._columns.items():
-            values = saved[f"{prefix}.{name}"]
-            self.n = len(values)
-            room = np.zeros(max(64, 2 * self.n), column.dtype)
-            room[: self.n] = values
-            self._columns[name] = room
 
 
 class Book:
@@ -131,9 +97,10 @@ class Book:
         now, rows = self.now, []
         for world, first in enumerate(is_first):
             serial = self.heads[world]
-            if first or serial % CHUNK == 0 or now - serial != self._lags[world]:
+            begins = first or serial % CHUNK == 0 or self.running[world] == FREE
+            if begins or now - serial != self._lags[world]:
                 rows.append(self.advance(world, first, now, victim))
-            else:  # nothing begins here: only the head moves
+            else:  # only the head moves
                 self.heads[world] = serial + 1
                 rows.append(self._base_rows[world] + serial % CHUNK)
         self.now = now + 1
