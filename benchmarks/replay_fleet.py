@@ -14,16 +14,11 @@ from collections.abc import Callable
 
 import jax
 import numpy as np
+from replay import BATCH, FIELDS, LENGTH  # the benchmark beside this one
 
-from fallow.replay import Buffer, Field
+from fallow.replay import Buffer
 from fallow.replay.fleet import FleetBuffer
 
-FIELDS = {
-    "observation": Field((24,)),
-    "action": Field((6,)),
-    "reward": Field(()),
-    "is_terminal": Field((), "bool"),
-}
 RULES = (
     "passive",
     "recency",
@@ -35,7 +30,6 @@ RULES = (
     "matched",
 )
 CAPACITY = 100_000
-BATCH, LENGTH = 16, 64
 
 
 def filled(n_branches: int, folder: str) -> FleetBuffer:

@@ -1,6 +1,9 @@
 """Shared by the tests: small runs of worlds, and conditions that change early."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,6 +37,21 @@ def assert_same(
     for step, other in zip(steps, others, strict=True):
         for name, values in step._asdict().items():
             np.testing.assert_array_equal(values[agents], getattr(other, name), name)
+
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def output_of_example(name: str, folder: Path) -> str:
+    """What an example prints when it is run from `folder`."""
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture

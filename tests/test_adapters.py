@@ -1,14 +1,13 @@
 """Rules in Stable-Baselines3's and TorchRL's buffers; needs `make test-extras`."""
 
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from conftest import output_of_example
 from gymnasium import spaces
 
 from fallow.errors import FallowError
@@ -26,7 +25,6 @@ from tensordict import TensorDict  # noqa: E402
 from fallow.replay.adapters.sb3 import RuleReplayBuffer  # noqa: E402
 from fallow.replay.adapters.torchrl import RuleSampler, RuleWriter  # noqa: E402
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
 EXPECTED = {
     "replay_torch.py": "recency:window_transitions=400: squared error 0.000",
     "replay_sb3.py": "102400 draws since the change, 25% stale",
@@ -36,14 +34,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_example(name: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    assert EXPECTED[name] in done.stdout
+    assert EXPECTED[name] in output_of_example(name, tmp_path)
 
 
 # ---------------------------------------------------------------- Stable-Baselines3

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import EXAMPLES, output_of_example
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
 EXPECTED = {
     "replay_numpy.py": "25% of draws after the change were stale",
     "record_and_look_back.py": "episode 3 simulated again: 500 transitions",
@@ -25,14 +25,7 @@ def test_all_examples_are_run() -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_example(name: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    assert EXPECTED[name] in done.stdout
+    assert EXPECTED[name] in output_of_example(name, tmp_path)
 
 
 def test_the_readme_runs(tmp_path: Path) -> None:

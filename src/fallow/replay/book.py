@@ -8,6 +8,7 @@ worlds is one step.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -233,17 +234,19 @@ class Book:
             out[mine] = serial[mine] + lag[place]
         return out
 
-    def episode_spans(self, weight: np.ndarray) -> Spans:
-        """Episodes as spans of what is stored of them, with a weight for each."""
+    def episode_ranges(self) -> tuple[Spans, np.ndarray]:
+        """All episodes, running ones up to their last step, and which each one is."""
+        world, start = self.episodes["world"], self.episodes["start"]
         stop = self.episodes["stop"].copy()
         running = stop == FREE
-        world = self.episodes["world"]
         stop[running] = np.asarray(self.heads)[world[running]]
-        order = np.lexsort((self.episodes["start"], world))
-        spans = Spans(
-            world[order], self.episodes["start"][order], stop[order], weight[order]
-        )
-        return intersect(spans, self.stored())
+        order = np.lexsort((start, world))
+        return Spans(world[order], start[order], stop[order]), order
+
+    def episode_spans(self, weight: np.ndarray) -> Spans:
+        """What is stored of every episode, with a weight for each."""
+        episodes, order = self.episode_ranges()
+        return intersect(replace(episodes, weight=weight[order]), self.stored())
 
     def episode_regimes(self) -> np.ndarray:
         """Label of every episode; a running one has the present regime."""

@@ -40,7 +40,7 @@ def of_spans(book: Book, parts: tuple[Spans, ...]) -> Composition:
 
 
 def _add_part(tally: "Tally", book: Book, spans: Spans, weight: np.ndarray) -> None:
-    episodes, index = _episodes(book)
+    episodes, index = book.episode_ranges()
     source, target = overlaps(spans, episodes)
     start = np.maximum(spans.start[source], episodes.start[target])
     length = np.minimum(spans.stop[source], episodes.stop[target]) - start
@@ -51,16 +51,6 @@ def _add_part(tally: "Tally", book: Book, spans: Spans, weight: np.ndarray) -> N
     tally.n_steps += spans.n_steps
     tally.squares += float((weight**2 * spans.length).sum())
     tally.total += 1.0
-
-
-def _episodes(book: Book) -> tuple[Spans, np.ndarray]:
-    """All episodes as sorted spans, and which episode each one is."""
-    world, start = book.episodes["world"], book.episodes["start"]
-    stop = book.episodes["stop"].copy()
-    running = stop == FREE
-    stop[running] = np.asarray(book.heads)[world[running]]
-    order = np.lexsort((start, world))
-    return Spans(world[order], start[order], stop[order]), order
 
 
 @dataclass
@@ -159,7 +149,7 @@ class Record:
         left = np.concatenate([p.length for _, p in self._waiting])
         self._waiting.clear()
         self._count_visits(book, world, serial, left)
-        episodes, index = _episodes(book)
+        episodes, index = book.episode_ranges()
         regimes = book.episode_regimes()[index]
         size = 1 + int(episodes.stop.max(initial=0))
         ends = episodes.world * size + episodes.stop

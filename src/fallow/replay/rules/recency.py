@@ -23,4 +23,4 @@ class Recency(Rule):
 
     def check(self, book: Book) -> None:
         limit = book.capacity_transitions
-        check_budget(self, "window_transitions", self.window_transitions, book, limit)
+        check_budget(self, "window_transitions", self.window_transitions, limit)

@@ -33,4 +33,4 @@ class Reservoir(Rule):
 
     def check(self, book: Book) -> None:
         limit = book.capacity_transitions
-        check_budget(self, "budget_transitions", self.budget_transitions, book, limit)
+        check_budget(self, "budget_transitions", self.budget_transitions, limit)

@@ -68,7 +68,7 @@ def register(name: str):  # type: ignore[no-untyped-def]
     return add
 
 
-def check_budget(rule: Rule, option: str, value: Any, book: "Book", limit: int) -> None:
+def check_budget(rule: Rule, option: str, value: Any, limit: int) -> None:
     """Check a number of transitions against what the buffer can hold."""
     options.whole(f"rule '{rule.name}'", option, value, at_least=1)
     if value > limit:

@@ -39,6 +39,6 @@ class Wmar(Rule):
 
     def check(self, book: Book) -> None:
         limit = book.capacity_transitions - book.n_worlds * CHUNK  # half-used chunks
-        check_budget(self, "short_transitions", self.short_transitions, book, limit)
+        check_budget(self, "short_transitions", self.short_transitions, limit)
         limit -= self.short_transitions
-        check_budget(self, "long_transitions", self.long_transitions, book, limit)
+        check_budget(self, "long_transitions", self.long_transitions, limit)
