@@ -177,6 +177,10 @@ def test_half_precision_comes_back_in_the_fields_type() -> None:
     assert batch["x"].dtype == np.float32 and batch["serial"].dtype == np.int64
     assert "float16" in buffer.storage.groups
     assert_contiguous(batch)  # small whole numbers survive float16
+    large = {**step(2, 200), "x": np.full((2, 2), 1e5, np.float32)}
+    with pytest.raises(FallowError, match="x holds 100000, float16 ends at 65504"):
+        buffer.add(is_first=np.zeros(2, bool), **large)
+    assert len(buffer) == 400
 
 
 def test_bytes_in_files(tmp_path: Path) -> None:

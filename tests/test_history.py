@@ -252,6 +252,7 @@ def test_another_runs_file_is_not_continued(tmp_path: Path) -> None:
         ({"action": np.zeros((0, 1)), "reward": np.zeros(0)}, "no transitions"),
         ({"reward": np.zeros(3)}, r"reward .* \(20,\)"),
         ({"regime": np.zeros(3)}, r"regime .* \(20,\)"),
+        ({"observation": np.full((21, 2), 1e300)}, "1e.300 does not fit float32"),
     ],
 )
 def test_an_episode_that_does_not_fit_is_refused(

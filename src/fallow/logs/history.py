@@ -251,6 +251,12 @@ def _check_episode(episode: Episode, header: Header) -> None:
     }
     if n < 1:
         raise FallowError("an episode of no transitions cannot be recorded")
+    largest = float(np.abs(episode.observation).max(initial=0))
+    if largest > float(np.finfo(header.observation_type).max):
+        raise FallowError(
+            f"an observation of {largest:g} does not fit {header.observation_type}; "
+            "choose a wider observation_type"
+        )
     for name, shape in expected.items():
         array = getattr(episode, name)
         if array is not None and array.shape != shape:

@@ -29,6 +29,7 @@ from fallow.replay.spans import Pieces
 from fallow.replay.storage import Field, Layout, Storage
 
 IS_FIRST = "is_first"
+LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
 class Ticket(NamedTuple):
@@ -74,6 +75,7 @@ class Buffer:
         self._plan = [
             (name, field.shape, np.dtype(field.dtype)) for name, field in fields.items()
         ]
+        self._halved = {name for name in fields if layout.places[name].cast is not None}
         columns = self.storage.columns
         if n_worlds == 1:  # so that a step's leading axis of one fits a row
             columns = {name: column[:, None] for name, column in columns.items()}
@@ -154,11 +156,8 @@ class Buffer:
                 or values.shape != (leading, *shape)
             ):
                 raise self._misfit(step, leading, n_first)
-            if dtype.kind == "f" and not _is_finite(values):
-                raise FallowError(
-                    f"{name} holds NaN or infinity and was not stored; "
-                    "replace it before storing"
-                )
+            if dtype.kind == "f":
+                check_numbers(name, values, is_halved=name in self._halved)
 
     def _misfit(
         self, step: Mapping[str, Any], leading: int, n_first: int
@@ -295,7 +294,18 @@ class Buffer:
         }
 
 
-def _is_finite(values: np.ndarray) -> bool:
-    """Whether no number is NaN or infinite; the sum of squares tells it cheaply."""
+def check_numbers(name: str, values: np.ndarray, is_halved: bool) -> None:
+    """Raise for NaN, infinity, and what float16 cannot hold where that is stored.
+
+    The sum of squares tells cheaply that all is well.
+    """
     flat = values.ravel()
-    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
+    if not (math.isfinite(flat.dot(flat)) or np.isfinite(flat).all()):
+        raise FallowError(
+            f"{name} holds NaN or infinity and was not stored; replace it before storing"
+        )
+    if is_halved and (largest := float(np.abs(flat).max())) > LARGEST_HALF:
+        raise FallowError(
+            f"{name} holds {largest:g}, float16 ends at {LARGEST_HALF:g}; scale it, or "
+            "make the buffer with half=False"
+        )

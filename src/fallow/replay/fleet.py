@@ -17,7 +17,7 @@ import numpy as np
 from fallow.errors import FallowError
 from fallow.replay import saving
 from fallow.replay.book import CHUNK, Book
-from fallow.replay.buffer import IS_FIRST, Ticket
+from fallow.replay.buffer import IS_FIRST, Ticket, check_numbers
 from fallow.replay.drawer import Drawer
 from fallow.replay.storage import Field, Layout
 
@@ -142,9 +142,9 @@ class FleetBuffer:
                     f"{name} is {values.dtype} of shape {values.shape}; this buffer "
                     f"stores {field.dtype} of shape {leading + field.shape}"
                 )
-            if values.dtype.kind == "f" and not np.isfinite(values).all():
-                raise FallowError(f"{name} holds NaN or infinity and was not stored")
             place = self.layout.places[name]
+            if values.dtype.kind == "f":
+                check_numbers(name, values, is_halved=place.cast is not None)
             columns = packed[place.group][..., place.columns]
             columns[...] = values.reshape(columns.shape)
         return packed
