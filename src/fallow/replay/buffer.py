@@ -302,7 +302,7 @@ def check_numbers(name: str, values: np.ndarray, is_halved: bool) -> None:
     flat = values.ravel()
     if not (math.isfinite(flat.dot(flat)) or np.isfinite(flat).all()):
         raise FallowError(
-            f"{name} holds NaN or infinity and was not stored; replace it before storing"
+            f"{name} holds NaN or infinity and was not stored; replace it first"
         )
     if is_halved and (largest := float(np.abs(flat).max())) > LARGEST_HALF:
         raise FallowError(
