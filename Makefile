@@ -25,7 +25,7 @@ test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2
 
 test-extras: $(EXTRAS)/.ready-test
-	$(EXTRAS)/bin/python -m pytest tests/test_adapters.py
+	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check .

@@ -197,7 +197,7 @@ BAD_STEPS = [
     ({"x": np.full((2, 2), np.nan, np.float32)}, "x holds NaN"),
     ({"x": np.array([[0, np.inf], [0, 0]], np.float32)}, "x holds NaN or infinity"),
     ({"serial": np.zeros(1, np.int64)}, "serial is int64"),
-    ({"is_first": np.zeros(3, bool)}, "is_first has 3 values"),
+    ({"is_first": np.zeros(3, bool)}, "is_first is bool of shape"),
     ({"y": np.zeros(2)}, "this buffer stores world, serial, x"),
     ({"x": None}, "x is object"),
 ]
@@ -241,6 +241,10 @@ def test_a_bad_step_is_named_and_changes_nothing(changes: dict, message: str) ->
         (lambda: filled(9).sample(4, 0), "length is 0"),
         (lambda: filled(9).sample(4, 19), "sequence of 19 steps .* and 18 are"),
         (lambda: filled(0).sample(4, 4), "buffer is empty"),
+        (
+            lambda: filled(900, 1, capacity_transitions=64).sample(4, 300),
+            "sequence of 300 steps .* are stored",
+        ),
         (lambda: filled(9, rule=OPTIONS["reservoir"]).sample(4, 4), "masks all 18"),
     ],
 )

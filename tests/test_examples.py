@@ -15,7 +15,7 @@ EXPECTED = {
 
 
 WITH_TORCH = {"replay_torch.py", "replay_sb3.py", "replay_torchrl.py"}
-"""Run by test_adapters.py, where torch is installed."""
+"""Run by test_sb3.py and test_torchrl.py, where torch is installed."""
 
 
 def test_all_examples_are_run() -> None:

@@ -168,8 +168,7 @@ class Book:
     def stored(self) -> Spans:
         """All that is stored."""
         if not self.is_ring:
-            slots = self.slots()
-            return self.chunk_spans(slots)
+            return self.chunk_spans(self.slots())
         heads = np.array(self.heads)
         oldest = np.maximum(-(-heads // CHUNK) - self.slots_per_world, 0) * CHUNK
         return Spans(np.arange(self.n_worlds), oldest, heads)
@@ -191,9 +190,8 @@ class Book:
         high = self.now
         if low > 0 and self.since(low - 1, stored).n_steps <= n_transitions:
             low = 0  # worlds do not step together; search
-        while (
-            low < high and self.since(low, stored).n_steps > n_transitions
-        ):  # the earliest time from which no more than n are stored
+        # the earliest time from which no more than n are stored
+        while low < high and self.since(low, stored).n_steps > n_transitions:
             middle = (low + high) // 2
             if self.since(middle, stored).n_steps > n_transitions:
                 low = middle + 1

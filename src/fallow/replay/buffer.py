@@ -11,7 +11,6 @@ A row holds an observation, the action that led to it and the reward on arriving
 the first row of an episode has a zero action and reward and `is_first`.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,10 +25,7 @@ from fallow.replay.composition import Composition, of_spans
 from fallow.replay.drawer import Drawer
 from fallow.replay.rules import Rule
 from fallow.replay.spans import Pieces
-from fallow.replay.storage import Field, Layout, Storage
-
-IS_FIRST = "is_first"
-LARGEST_HALF = float(np.finfo(np.float16).max)
+from fallow.replay.storage import IS_FIRST, Field, Layout, Storage
 
 
 class Ticket(NamedTuple):
@@ -64,23 +60,14 @@ class Buffer:
         folder: str | Path | None = None,
         draw_running: bool = True,
     ) -> None:
-        if IS_FIRST in fields:
-            raise FallowError(
-                "is_first is stored by itself; leave it out of the fields"
-            )
+        layout = Layout.of(fields, half)
         self.book = Book(n_worlds, capacity_transitions, seed)
         self.drawer = Drawer(self.book, rule, seed, draw_running)
-        layout = Layout.of({**fields, IS_FIRST: Field((), "bool")}, half)
         self.storage = Storage(layout, self.book.n_slots * CHUNK, folder)
-        self._plan = [
-            (name, field.shape, np.dtype(field.dtype)) for name, field in fields.items()
-        ]
-        self._halved = {name for name in fields if layout.places[name].cast is not None}
-        columns = self.storage.columns
+        self._columns = dict(self.storage.columns)
         if n_worlds == 1:  # so that a step's leading axis of one fits a row
-            columns = {name: column[:, None] for name, column in columns.items()}
-        self._columns = [(name, columns[name]) for name in fields]
-        self._is_first = columns[IS_FIRST]
+            for name, column in self._columns.items():
+                self._columns[name] = column[:, None]
 
     def __len__(self) -> int:
         """Steps stored."""
@@ -106,14 +93,13 @@ class Buffer:
         and leaves the buffer as it was.
         """
         book = self.book
-        first = np.asarray(is_first).tolist()
-        self._check(step, book.n_worlds, len(first))
-        rows = book.advance_all(first, self.drawer.victim)
+        step[IS_FIRST] = first = np.asarray(is_first)
+        self.storage.layout.check(step, book.n_worlds)
+        rows = book.advance_all(first.tolist(), self.drawer.victim)
         at = rows[0] if book.n_worlds == 1 else rows  # an index is cheaper than a list
-        for name, column in self._columns:
+        for name, column in self._columns.items():
             column[at] = step[name]
-        self._is_first[at] = first
-        if regime is not None and regime != self.book.present_regime:
+        if regime is not None and regime != book.present_regime:
             self.set_present_regime(regime)
 
     def add_episode(
@@ -128,55 +114,19 @@ class Buffer:
         length = lengths.pop() if len(lengths) == 1 else 0
         if length == 0:
             raise FallowError("an episode needs fields of one length, 1 or more")
-        self._check(episode, length, length)
+        episode[IS_FIRST] = np.arange(length) == 0
+        self.storage.layout.check(episode, length)
         rows = [
             book.advance(world, step == 0, book.now + step, self.drawer.victim)
             for step in range(length)
         ]
-        for name in episode:
-            self.storage.columns[name][rows] = episode[name]
-        self.storage.columns[IS_FIRST][rows] = np.arange(length) == 0
+        for name, column in self.storage.columns.items():
+            column[rows] = episode[name]
         if regime is not None:
             self.set_present_regime(regime)
         book.end_episode(world)
         book.now += length
         book.version += 1
-
-    def _check(
-        self, step: Mapping[str, np.ndarray], leading: int, n_first: int
-    ) -> None:
-        """Raise unless every field has its shape and type, and holds finite numbers."""
-        fits = len(step) == len(self._plan) and n_first == leading
-        for name, shape, dtype in self._plan:
-            values = step.get(name)
-            if (
-                not fits
-                or type(values) is not np.ndarray
-                or values.dtype != dtype
-                or values.shape != (leading, *shape)
-            ):
-                raise self._misfit(step, leading, n_first)
-            if dtype.kind == "f":
-                check_numbers(name, values, is_halved=name in self._halved)
-
-    def _misfit(
-        self, step: Mapping[str, Any], leading: int, n_first: int
-    ) -> FallowError:
-        """What does not fit, in a sentence."""
-        names = [name for name, *_ in self._plan]
-        if set(step) != set(names):
-            return FallowError(
-                f"a step has the fields {', '.join(sorted(step)) or 'none'}; this "
-                f"buffer stores {', '.join(names)} and is_first"
-            )
-        for name, shape, dtype in self._plan:
-            values = np.asarray(step[name])
-            if values.shape != (leading, *shape) or values.dtype != dtype:
-                return FallowError(
-                    f"{name} is {values.dtype} of shape {values.shape}; this buffer "
-                    f"stores {dtype} of shape {(leading, *shape)}"
-                )
-        return FallowError(f"is_first has {n_first} values and must have {leading}")
 
     def end_episode(self, world: int) -> None:
         """The episode of a world is over, under the regime now in force.
@@ -292,20 +242,3 @@ class Buffer:
             dtype: group.reshape(-1, CHUNK, group.shape[1])
             for dtype, group in self.storage.groups.items()
         }
-
-
-def check_numbers(name: str, values: np.ndarray, is_halved: bool) -> None:
-    """Raise for NaN, infinity, and what float16 cannot hold where that is stored.
-
-    The sum of squares tells cheaply that all is well.
-    """
-    flat = values.ravel()
-    if not (math.isfinite(flat.dot(flat)) or np.isfinite(flat).all()):
-        raise FallowError(
-            f"{name} holds NaN or infinity and was not stored; replace it first"
-        )
-    if is_halved and (largest := float(np.abs(flat).max())) > LARGEST_HALF:
-        raise FallowError(
-            f"{name} holds {largest:g}, float16 ends at {LARGEST_HALF:g}; scale it, or "
-            "make the buffer with half=False"
-        )

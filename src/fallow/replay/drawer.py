@@ -35,6 +35,7 @@ class Drawer:
         self.rule = rule
         self.victim: Victim | None = rule.victim if rule.keeps_by_key else None
         self._parts: tuple[Spans, ...] = ()
+        self._n_stored = 0
         self._version = -1
 
     def parts(self) -> tuple[Spans, ...]:
@@ -44,6 +45,7 @@ class Drawer:
                 self.record.count(self.book)
             parts = [self._checked(spans) for spans in self.rule.parts(self.book)]
             self._parts = tuple(spans for spans in parts if len(spans.world))
+            self._n_stored = self.book.stored().n_steps
             self._version = self.book.version
         return self._parts
 
@@ -69,10 +71,9 @@ class Drawer:
         parts = self.parts()
         if not parts:
             self._explain_empty()
-        n_stored = sum(self.book.heads)
-        if length > n_stored:
+        if length > self._n_stored:
             raise FallowError(
-                f"a sequence of {length} steps was asked for and {n_stored} are "
+                f"a sequence of {length} steps was asked for and {self._n_stored} are "
                 "stored; store more or ask for shorter ones"
             )
         chosen = int(self._random.integers(len(parts))) if len(parts) > 1 else 0

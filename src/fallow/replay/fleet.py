@@ -17,9 +17,9 @@ import numpy as np
 from fallow.errors import FallowError
 from fallow.replay import saving
 from fallow.replay.book import CHUNK, Book
-from fallow.replay.buffer import IS_FIRST, Ticket, check_numbers
+from fallow.replay.buffer import Ticket
 from fallow.replay.drawer import Drawer
-from fallow.replay.storage import Field, Layout
+from fallow.replay.storage import IS_FIRST, Field, Layout
 
 Groups = dict[str, jax.Array]
 """Packed rows by stored type: (n_rows, width), with a leading axis of branches."""
@@ -85,7 +85,7 @@ class FleetBuffer:
             Drawer(book, rule, seed, draw_running)
             for book, rule, seed in zip(self.books, rules, seeds, strict=True)
         ]
-        self.layout = Layout.of({**fields, IS_FIRST: Field((), "bool")}, half)
+        self.layout = Layout.of(fields, half)
         n_rows = self.books[0].n_slots * CHUNK
         self.groups: Groups = {
             dtype: jnp.zeros((len(rules), n_rows, width), dtype)
@@ -105,12 +105,12 @@ class FleetBuffer:
         **step: np.ndarray,
     ) -> None:
         """Store one step of all worlds of all branches: arrays with leading (R, W)."""
-        leading = (self.n_branches, self.books[0].n_worlds)
-        packed = self._packed({**step, IS_FIRST: np.asarray(is_first, bool)}, leading)
+        step[IS_FIRST] = first = np.asarray(is_first)
+        self.layout.check(step, self.n_branches, self.books[0].n_worlds)
         rows = [
-            book.advance_all(first, drawer.victim)
-            for book, drawer, first in zip(
-                self.books, self.drawers, np.asarray(is_first).tolist(), strict=True
+            book.advance_all(own, drawer.victim)
+            for book, drawer, own in zip(
+                self.books, self.drawers, first.tolist(), strict=True
             )
         ]
         for branch, regime in enumerate(regimes if regimes is not None else ()):
@@ -119,34 +119,19 @@ class FleetBuffer:
         self.groups = _scatter(
             self.groups,
             jax.device_put(np.array(rows, np.int32)),
-            {dtype: jax.device_put(values) for dtype, values in packed.items()},
+            {k: jax.device_put(values) for k, values in self._packed(step).items()},
         )
 
-    def _packed(
-        self, step: Mapping[str, np.ndarray], leading: tuple[int, int]
-    ) -> dict[str, np.ndarray]:
-        """Fields side by side, one array for each stored type."""
-        if set(step) != set(self.layout.fields):
-            raise FallowError(
-                f"a step has the fields {', '.join(sorted(step))}; this buffer stores "
-                f"{', '.join(self.layout.fields)}"
-            )
+    def _packed(self, step: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Fields side by side, one array (R, W, width) for each stored type."""
+        leading = step[IS_FIRST].shape
         packed = {
             dtype: np.zeros((*leading, width), dtype)
             for dtype, width in self.layout.widths.items()
         }
-        for name, field in self.layout.fields.items():
-            values = step[name]
-            if values.shape != leading + field.shape or values.dtype != field.dtype:
-                raise FallowError(
-                    f"{name} is {values.dtype} of shape {values.shape}; this buffer "
-                    f"stores {field.dtype} of shape {leading + field.shape}"
-                )
-            place = self.layout.places[name]
-            if values.dtype.kind == "f":
-                check_numbers(name, values, is_halved=place.cast is not None)
+        for name, place in self.layout.places.items():
             columns = packed[place.group][..., place.columns]
-            columns[...] = values.reshape(columns.shape)
+            columns[...] = step[name].reshape(columns.shape)
         return packed
 
     def draw(self, n_updates: int, batch: int, length: int) -> Indices:

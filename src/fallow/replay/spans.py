@@ -105,8 +105,8 @@ def draw(spans: Spans, batch: int, length: int, random: np.random.Generator) -> 
 
 def _unbroken(world: np.ndarray, serial: np.ndarray, length: int) -> Pieces:
     """One piece for each sequence."""
-    batch = len(world)
-    return Pieces(*_whole(batch, length)[:2], world, serial, _whole(batch, length)[2])
+    sequence, at, lengths = _whole(len(world), length)
+    return Pieces(sequence, at, world, serial, lengths)
 
 
 @functools.lru_cache(maxsize=16)

@@ -7,6 +7,7 @@ memory and a batch is a handful of block copies.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from fallow.errors import FallowError
+
+IS_FIRST = "is_first"
+"""The field that every buffer stores by itself."""
+LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
 class Field(NamedTuple):
@@ -45,8 +50,13 @@ class Layout:
     """Columns of each array, by the type it stores."""
 
     @classmethod
-    def of(cls, fields: Mapping[str, Field], half: bool = False) -> "Layout":
-        """Pack fields by type; `half` stores floating-point ones as float16."""
+    def of(cls, given: Mapping[str, Field], half: bool = False) -> "Layout":
+        """Pack fields and `is_first` by type; `half` stores floats as float16."""
+        if IS_FIRST in given:
+            raise FallowError(
+                "is_first is stored by itself; leave it out of the fields"
+            )
+        fields = {**given, IS_FIRST: Field((), "bool")}
         places: dict[str, Place] = {}
         widths: dict[str, int] = {}
         for name, field in fields.items():
@@ -57,7 +67,39 @@ class Layout:
             columns = slice(start, widths[group]) if field.shape else start
             shape = field.shape if len(field.shape) > 1 else None
             places[name] = Place(group, columns, shape, None if group == own else own)
-        return cls(dict(fields), places, widths)
+        return cls(fields, places, widths)
+
+    @cached_property
+    def _plan(self) -> list[tuple[str, tuple[int, ...], np.dtype, bool]]:
+        """Name, shape, type, and whether it is stored in half precision."""
+        return [
+            (
+                name,
+                field.shape,
+                np.dtype(field.dtype),
+                self.places[name].cast is not None,
+            )
+            for name, field in self.fields.items()
+        ]
+
+    def check(self, step: Mapping[str, Any], *leading: int) -> None:
+        """Raise unless all fields are there with their shapes, types and numbers."""
+        if len(step) != len(self.fields) or set(step) != set(self.fields):
+            raise FallowError(
+                f"a step has the fields {', '.join(sorted(step))}; this buffer stores "
+                f"{', '.join(self.fields)}"
+            )
+        for name, shape, dtype, is_halved in self._plan:
+            values = step[name]
+            fits = type(values) is np.ndarray and values.dtype == dtype
+            if not fits or values.shape != leading + shape:
+                found = np.asarray(values)
+                raise FallowError(
+                    f"{name} is {found.dtype} of shape {found.shape}; this buffer "
+                    f"stores {dtype} of shape {leading + shape}"
+                )
+            if dtype.kind == "f":
+                _check_numbers(name, values, is_halved)
 
     def split(self, groups: Mapping[str, Any]) -> dict[str, Any]:
         """Fields as views of packed arrays (…, width), in their own shape and type."""
@@ -118,3 +160,20 @@ def _allocate(
             f"{path} exists already; give each buffer a folder of its own"
         )
     return np.memmap(path, dtype, "w+", shape=shape)
+
+
+def _check_numbers(name: str, values: np.ndarray, is_halved: bool) -> None:
+    """Raise for NaN, infinity, and what float16 cannot hold where that is stored.
+
+    The sum of squares tells cheaply that all is well.
+    """
+    flat = values.ravel()
+    if not (math.isfinite(flat.dot(flat)) or np.isfinite(flat).all()):
+        raise FallowError(
+            f"{name} holds NaN or infinity and was not stored; replace it first"
+        )
+    if is_halved and (largest := float(np.abs(flat).max())) > LARGEST_HALF:
+        raise FallowError(
+            f"{name} holds {largest:g}, float16 ends at {LARGEST_HALF:g}; scale it, or "
+            "make the buffer with half=False"
+        )

@@ -1,5 +1,6 @@
 """What a rule is: from the book to start weights, and nothing else."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -57,7 +58,7 @@ class Rule:
         """Raise if the rule cannot work with a buffer of this size."""
 
 
-def register(name: str):  # type: ignore[no-untyped-def]
+def register(name: str) -> Callable[[type[Rule]], type[Rule]]:
     """Make a rule known under a name; its summary is its docstring's first line."""
 
     def add(cls: type[Rule]) -> type[Rule]:

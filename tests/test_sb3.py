@@ -1,4 +1,4 @@
-"""Rules in Stable-Baselines3's and TorchRL's buffers; needs `make test-extras`."""
+"""Rules in Stable-Baselines3's buffers; needs `make test-extras`."""
 
 import pickle
 from pathlib import Path
@@ -15,20 +15,16 @@ from fallow.errors import FallowError
 WHY = "{} is not installed: `make test-extras` runs the tests of the adapters"
 torch = pytest.importorskip("torch", reason=WHY.format("torch"))
 sb3 = pytest.importorskip("stable_baselines3", reason=WHY.format("stable-baselines3"))
-rl = pytest.importorskip("torchrl.data", reason=WHY.format("torchrl"))
 
 from stable_baselines3.common.buffers import ReplayBuffer  # noqa: E402
 from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
 from stable_baselines3.common.vec_env import VecNormalize  # noqa: E402
-from tensordict import TensorDict  # noqa: E402
 
 from fallow.replay.adapters.sb3 import RuleReplayBuffer  # noqa: E402
-from fallow.replay.adapters.torchrl import RuleSampler, RuleWriter  # noqa: E402
 
 EXPECTED = {
     "replay_torch.py": "recency:window_transitions=400: squared error 0.000",
     "replay_sb3.py": "102400 draws since the change, 25% stale",
-    "replay_torchrl.py": "draws the same: True",
 }
 
 
@@ -36,8 +32,6 @@ EXPECTED = {
 def test_example(name: str, tmp_path: Path) -> None:
     assert EXPECTED[name] in output_of_example(name, tmp_path)
 
-
-# ---------------------------------------------------------------- Stable-Baselines3
 
 NUMBER = spaces.Box(-np.inf, np.inf, (1,))
 SPACES = {
@@ -80,7 +74,7 @@ def drawn_steps(buffer: Any, n: int = 4000) -> set[int]:
     return set(step[:, 0].int().tolist())
 
 
-def test_sb3_rule_decides_what_is_drawn() -> None:
+def test_rule_decides_what_is_drawn() -> None:
     buffer = plain("recency:window_transitions=70")
     for stop in range(100, 500, 30):
         fill(buffer, max(0, stop - 30) if stop > 100 else 0, stop)
@@ -89,7 +83,7 @@ def test_sb3_rule_decides_what_is_drawn() -> None:
     assert drawn_steps(buffer, 10_000) == set(range(buffer.size()))
 
 
-def test_sb3_wraps_around() -> None:
+def test_wraps_around() -> None:
     buffer = plain(size=128)
     fill(buffer, 0, 900)
     drawn = drawn_steps(buffer)
@@ -99,7 +93,7 @@ def test_sb3_wraps_around() -> None:
     assert 128 <= buffer.size() <= 192
 
 
-def test_sb3_reservoir_keeps_old_chunks_when_full() -> None:
+def test_reservoir_keeps_old_chunks_when_full() -> None:
     buffer = plain("reservoir:budget_transitions=128", size=128)
     fill(buffer, 0, 900)
     drawn = drawn_steps(buffer)
@@ -107,7 +101,7 @@ def test_sb3_reservoir_keeps_old_chunks_when_full() -> None:
     assert min(drawn) < 900 - 192
 
 
-def test_sb3_two_environments() -> None:
+def test_two_environments() -> None:
     buffer = plain("recency:window_transitions=70", size=400, n_envs=2)
     fill(buffer, 0, 300)
     assert 200 <= buffer.size() < 200 + 128
@@ -117,7 +111,7 @@ def test_sb3_two_environments() -> None:
 
 
 @pytest.mark.parametrize("handle", [True, False])
-def test_sb3_time_limits(handle: bool) -> None:
+def test_time_limits(handle: bool) -> None:
     buffer = plain(n_envs=2, handle_timeout_termination=handle)
     one = np.ones((2, 1))
     limit = [{"TimeLimit.truncated": True}, {"TimeLimit.truncated": False}]
@@ -133,7 +127,7 @@ def test_sb3_time_limits(handle: bool) -> None:
 
 @pytest.mark.parametrize("n_envs", [1, 3])
 @pytest.mark.parametrize("name", SPACES)
-def test_sb3_batches_look_like_its_own(name: str, n_envs: int) -> None:
+def test_batches_look_like_its_own(name: str, n_envs: int) -> None:
     observation_space, action_space = SPACES[name]
     batches = []
     for cls in (RuleReplayBuffer, ReplayBuffer):
@@ -151,7 +145,7 @@ def test_sb3_batches_look_like_its_own(name: str, n_envs: int) -> None:
             assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
 
 
-def test_sb3_normalises() -> None:
+def test_normalises() -> None:
     env = VecNormalize(make_vec_env("Pendulum-v1", 1))
     env.obs_rms.mean, env.obs_rms.var = np.full(3, 2.0), np.full(3, 4.0)
     env.ret_rms.var = np.array(25.0)
@@ -168,7 +162,7 @@ def test_sb3_normalises() -> None:
 @pytest.mark.parametrize(
     "rule", ["recency:window_transitions=100", "reservoir:budget_transitions=128"]
 )
-def test_sb3_state_round_trip(rule: str) -> None:
+def test_state_round_trip(rule: str) -> None:
     buffer = plain(rule, size=200, n_envs=2)
     fill(buffer, 0, 333)
     again = pickle.loads(pickle.dumps(buffer))
@@ -181,7 +175,7 @@ def test_sb3_state_round_trip(rule: str) -> None:
     assert str(again.replay.rule) == rule
 
 
-def test_sb3_reset_empties() -> None:
+def test_reset_empties() -> None:
     buffer = plain("recency:window_transitions=10")
     fill(buffer, 0, 100)
     buffer.reset()
@@ -190,7 +184,7 @@ def test_sb3_reset_empties() -> None:
     assert drawn_steps(buffer) == set(range(5))
 
 
-def test_sb3_regimes_come_from_info() -> None:
+def test_regimes_come_from_info() -> None:
     buffer = plain("matched", n_envs=2)
     row, zeros = np.zeros((2, 1)), np.zeros(2)
     for step in range(30):
@@ -203,7 +197,7 @@ def test_sb3_regimes_come_from_info() -> None:
         buffer.add(row, row, row, zeros, zeros, [{"regime": 0}, {"regime": 1}])
 
 
-def test_sb3_label_is_that_of_the_end_of_the_episode() -> None:
+def test_label_is_that_of_the_end_of_the_episode() -> None:
     buffer = plain()
     buffer.replay.set_present_regime(0)
     fill(buffer, 0, 50)  # one whole episode
@@ -212,7 +206,7 @@ def test_sb3_label_is_that_of_the_end_of_the_episode() -> None:
     assert buffer.replay.composition().share_by_regime == {0: 50 / 60, 1: 10 / 60}
 
 
-def test_sb3_errors() -> None:
+def test_errors() -> None:
     with pytest.raises(FallowError, match="did you mean 'recency'"):
         plain("recensy")
     with pytest.raises(FallowError, match="the buffer can hold 100;"):
@@ -225,7 +219,7 @@ def test_sb3_errors() -> None:
         plain().sample(1)
 
 
-def test_sb3_sac_learns_and_resumes(tmp_path: Path) -> None:
+def test_sac_learns_and_resumes(tmp_path: Path) -> None:
     def make() -> Any:
         return sb3.SAC(
             "MlpPolicy",
@@ -255,7 +249,7 @@ def test_sb3_sac_learns_and_resumes(tmp_path: Path) -> None:
     resumed.learn(120)
 
 
-def test_sb3_dqn_learns() -> None:
+def test_dqn_learns() -> None:
     model = sb3.DQN(
         "MlpPolicy",
         gymnasium.make("CartPole-v1"),
@@ -268,144 +262,3 @@ def test_sb3_dqn_learns() -> None:
     )
     model.learn(400)
     assert model.replay_buffer.replay.drawn().n_steps > 1000
-
-
-# ---------------------------------------------------------------- TorchRL
-
-
-def pair(rule: str = "passive", n_rows: int = 1000, **more: Any) -> Any:
-    sampler = RuleSampler(rule, seed=0)
-    return rl.TensorDictReplayBuffer(
-        storage=rl.LazyTensorStorage(n_rows, **more),
-        sampler=sampler,
-        writer=RuleWriter(sampler),
-    )
-
-
-def items(start: int, stop: int) -> TensorDict:
-    step = torch.arange(start, stop)
-    return TensorDict({"step": step, "twice": 2 * step[:, None]}, [stop - start])
-
-
-def sampled(buffer: Any, n: int = 4000) -> set[int]:
-    """Items that are drawn; every one must have been written."""
-    batch = buffer.sample(n)
-    assert torch.equal(batch["twice"][:, 0], 2 * batch["step"])
-    return set(batch["step"].tolist())
-
-
-def test_torchrl_rule_decides_what_is_drawn() -> None:
-    buffer = pair("recency:window_transitions=70")
-    buffer.extend(items(0, 100))
-    for start in range(100, 400, 30):
-        buffer.extend(items(start, start + 30))
-        assert sampled(buffer) == set(range(start - 40, start + 30))
-    buffer.sampler.replay.rule = "passive"
-    assert sampled(buffer, 10_000) == set(range(400))
-    assert len(buffer) == buffer.write_count == 400
-
-
-@pytest.mark.parametrize("n_rows", [128, 200, 256])
-def test_torchrl_wraps_around(n_rows: int) -> None:
-    buffer = pair(n_rows=n_rows)
-    usable = n_rows // 64 * 64
-    for start in range(0, 900, 10):
-        index = buffer.extend(items(start, start + 10))
-        assert int(index.max()) < usable
-    drawn = sampled(buffer)
-    assert drawn >= set(range(900 - (usable - 64), 900))
-    assert min(drawn) >= 900 - usable
-    assert len(buffer) == usable
-
-
-@pytest.mark.parametrize("rule", ["passive", "reservoir:budget_transitions=128"])
-def test_torchrl_batch_larger_than_the_storage(rule: str) -> None:
-    one, many = pair(rule, 256), pair(rule, 256)
-    index = one.extend(items(0, 1000))
-    for step in range(1000):
-        assert many.add(items(step, step + 1)[0]) == index[step]
-    assert sampled(one) == sampled(many)
-    if rule != "passive":
-        assert min(sampled(one)) < 1000 - 256
-
-
-def test_torchrl_list_storage() -> None:
-    sampler = RuleSampler("recency:window_transitions=50")
-    buffer = rl.ReplayBuffer(
-        storage=rl.ListStorage(256),
-        sampler=sampler,
-        writer=RuleWriter(sampler),
-        collate_fn=torch.stack,
-        batch_size=2000,
-    )
-    buffer.extend(list(torch.arange(300)))
-    assert set(buffer.sample().tolist()) == set(range(250, 300))
-    with pytest.raises(FallowError, match="given a tuple"):
-        buffer.extend((torch.arange(3), torch.arange(3)))
-
-
-@pytest.mark.parametrize("by_file", [False, True])
-@pytest.mark.parametrize(
-    "rule", ["recency:window_transitions=90", "reservoir:budget_transitions=128"]
-)
-def test_torchrl_state_round_trip(rule: str, by_file: bool, tmp_path: Path) -> None:
-    buffer, again = pair(rule, 256), pair("passive", 256)
-    buffer.extend(items(0, 333))
-    if by_file:
-        buffer.dumps(tmp_path / "replay")
-        again.loads(tmp_path / "replay")
-    else:
-        torch.save(buffer.state_dict(), tmp_path / "state.pt")
-        again.load_state_dict(torch.load(tmp_path / "state.pt"))
-    assert again.write_count == 333 and len(again) == len(buffer)
-    for start in (333, 444):  # at once, and after both went on
-        for _ in range(3):
-            assert torch.equal(buffer.sample(32)["step"], again.sample(32)["step"])
-        buffer.extend(items(start, start + 111))
-        again.extend(items(start, start + 111))
-
-
-def test_torchrl_empty() -> None:
-    buffer = pair("recency:window_transitions=10")
-    buffer.extend(items(0, 100))
-    buffer.empty()
-    with pytest.raises(FallowError, match="empty"):
-        buffer.sample(1)
-    buffer.extend(items(0, 5))
-    assert sampled(buffer) == set(range(5))
-
-
-def test_torchrl_regimes() -> None:
-    buffer = pair("matched")
-    for start, regime in ((0, 0), (30, 1), (60, 0)):
-        buffer.sampler.set_present_regime(regime)
-        buffer.extend(items(start, start + 30))
-    assert sampled(buffer) == {*range(30), *range(60, 90)}
-    buffer.sampler.set_present_regime(1)
-    assert sampled(buffer) == set(range(30, 60))
-
-
-def test_torchrl_priorities_are_errors() -> None:
-    buffer = pair("graded:temperature=0.01")
-    index = buffer.extend(items(0, 128))
-    buffer.update_priority(index, torch.where(index < 64, 1.0, 3.0))
-    assert sampled(buffer) == set(range(64))
-    buffer.update_priority(index[:64], 9.0)
-    assert sampled(buffer) == set(range(64, 128))
-
-
-def test_torchrl_errors() -> None:
-    with pytest.raises(FallowError, match="did you mean 'recency'"):
-        RuleSampler("recensy")
-    with pytest.raises(FallowError, match=r"A storage of 1,000 rows .* 896; make"):
-        pair("recency:window_transitions=1000", 1000)
-    with pytest.raises(FallowError, match="has 100 rows and a rule needs 128"):
-        pair(n_rows=100)
-    with pytest.raises(FallowError, match="ndim 2"):
-        pair(ndim=2)
-    lone = rl.ReplayBuffer(storage=rl.ListStorage(256), sampler=RuleSampler())
-    lone.extend([1, 2])
-    with pytest.raises(FallowError, match=r"pass writer=RuleWriter"):
-        lone.sample(1)
-    with pytest.raises(FallowError, match="make a pair for each"):
-        pair().writer.register_storage(rl.LazyTensorStorage(500))

@@ -1,0 +1,162 @@
+"""Rules in TorchRL's replay buffers; needs `make test-extras`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import output_of_example
+
+from fallow.errors import FallowError
+
+WHY = "{} is not installed: `make test-extras` runs the tests of the adapters"
+torch = pytest.importorskip("torch", reason=WHY.format("torch"))
+rl = pytest.importorskip("torchrl.data", reason=WHY.format("torchrl"))
+
+from tensordict import TensorDict  # noqa: E402
+
+from fallow.replay.adapters.torchrl import RuleSampler, RuleWriter  # noqa: E402
+
+EXPECTED = {"replay_torchrl.py": "draws the same: True"}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example(name: str, tmp_path: Path) -> None:
+    assert EXPECTED[name] in output_of_example(name, tmp_path)
+
+
+def pair(rule: str = "passive", n_rows: int = 1000, **more: Any) -> Any:
+    sampler = RuleSampler(rule, seed=0)
+    return rl.TensorDictReplayBuffer(
+        storage=rl.LazyTensorStorage(n_rows, **more),
+        sampler=sampler,
+        writer=RuleWriter(sampler),
+    )
+
+
+def items(start: int, stop: int) -> TensorDict:
+    step = torch.arange(start, stop)
+    return TensorDict({"step": step, "twice": 2 * step[:, None]}, [stop - start])
+
+
+def sampled(buffer: Any, n: int = 4000) -> set[int]:
+    """Items that are drawn; every one must have been written."""
+    batch = buffer.sample(n)
+    assert torch.equal(batch["twice"][:, 0], 2 * batch["step"])
+    return set(batch["step"].tolist())
+
+
+def test_rule_decides_what_is_drawn() -> None:
+    buffer = pair("recency:window_transitions=70")
+    buffer.extend(items(0, 100))
+    for start in range(100, 400, 30):
+        buffer.extend(items(start, start + 30))
+        assert sampled(buffer) == set(range(start - 40, start + 30))
+    buffer.sampler.replay.rule = "passive"
+    assert sampled(buffer, 10_000) == set(range(400))
+    assert len(buffer) == buffer.write_count == 400
+
+
+@pytest.mark.parametrize("n_rows", [128, 200, 256])
+def test_wraps_around(n_rows: int) -> None:
+    buffer = pair(n_rows=n_rows)
+    usable = n_rows // 64 * 64
+    for start in range(0, 900, 10):
+        index = buffer.extend(items(start, start + 10))
+        assert int(index.max()) < usable
+    drawn = sampled(buffer)
+    assert drawn >= set(range(900 - (usable - 64), 900))
+    assert min(drawn) >= 900 - usable
+    assert len(buffer) == usable
+
+
+@pytest.mark.parametrize("rule", ["passive", "reservoir:budget_transitions=128"])
+def test_batch_larger_than_the_storage(rule: str) -> None:
+    one, many = pair(rule, 256), pair(rule, 256)
+    index = one.extend(items(0, 1000))
+    for step in range(1000):
+        assert many.add(items(step, step + 1)[0]) == index[step]
+    assert sampled(one) == sampled(many)
+    if rule != "passive":
+        assert min(sampled(one)) < 1000 - 256
+
+
+def test_list_storage() -> None:
+    sampler = RuleSampler("recency:window_transitions=50")
+    buffer = rl.ReplayBuffer(
+        storage=rl.ListStorage(256),
+        sampler=sampler,
+        writer=RuleWriter(sampler),
+        collate_fn=torch.stack,
+        batch_size=2000,
+    )
+    buffer.extend(list(torch.arange(300)))
+    assert set(buffer.sample().tolist()) == set(range(250, 300))
+    with pytest.raises(FallowError, match="given a tuple"):
+        buffer.extend((torch.arange(3), torch.arange(3)))
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+@pytest.mark.parametrize(
+    "rule", ["recency:window_transitions=90", "reservoir:budget_transitions=128"]
+)
+def test_state_round_trip(rule: str, by_file: bool, tmp_path: Path) -> None:
+    buffer, again = pair(rule, 256), pair("passive", 256)
+    buffer.extend(items(0, 333))
+    if by_file:
+        buffer.dumps(tmp_path / "replay")
+        again.loads(tmp_path / "replay")
+    else:
+        torch.save(buffer.state_dict(), tmp_path / "state.pt")
+        again.load_state_dict(torch.load(tmp_path / "state.pt"))
+    assert again.write_count == 333 and len(again) == len(buffer)
+    for start in (333, 444):  # at once, and after both went on
+        for _ in range(3):
+            assert torch.equal(buffer.sample(32)["step"], again.sample(32)["step"])
+        buffer.extend(items(start, start + 111))
+        again.extend(items(start, start + 111))
+
+
+def test_empty() -> None:
+    buffer = pair("recency:window_transitions=10")
+    buffer.extend(items(0, 100))
+    buffer.empty()
+    with pytest.raises(FallowError, match="empty"):
+        buffer.sample(1)
+    buffer.extend(items(0, 5))
+    assert sampled(buffer) == set(range(5))
+
+
+def test_regimes() -> None:
+    buffer = pair("matched")
+    for start, regime in ((0, 0), (30, 1), (60, 0)):
+        buffer.sampler.set_present_regime(regime)
+        buffer.extend(items(start, start + 30))
+    assert sampled(buffer) == {*range(30), *range(60, 90)}
+    buffer.sampler.set_present_regime(1)
+    assert sampled(buffer) == set(range(30, 60))
+
+
+def test_priorities_are_errors() -> None:
+    buffer = pair("graded:temperature=0.01")
+    index = buffer.extend(items(0, 128))
+    buffer.update_priority(index, torch.where(index < 64, 1.0, 3.0))
+    assert sampled(buffer) == set(range(64))
+    buffer.update_priority(index[:64], 9.0)
+    assert sampled(buffer) == set(range(64, 128))
+
+
+def test_errors() -> None:
+    with pytest.raises(FallowError, match="did you mean 'recency'"):
+        RuleSampler("recensy")
+    with pytest.raises(FallowError, match=r"A storage of 1,000 rows .* 896; make"):
+        pair("recency:window_transitions=1000", 1000)
+    with pytest.raises(FallowError, match="has 100 rows and a rule needs 128"):
+        pair(n_rows=100)
+    with pytest.raises(FallowError, match="ndim 2"):
+        pair(ndim=2)
+    lone = rl.ReplayBuffer(storage=rl.ListStorage(256), sampler=RuleSampler())
+    lone.extend([1, 2])
+    with pytest.raises(FallowError, match=r"pass writer=RuleWriter"):
+        lone.sample(1)
+    with pytest.raises(FallowError, match="make a pair for each"):
+        pair().writer.register_storage(rl.LazyTensorStorage(500))
