@@ -1,0 +1,108 @@
+"""Sizes of the agent. A preset sets sizes and learning rates, never the algorithm."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from fallow.registry import Registry
+
+
+@dataclass(frozen=True)
+class Config:
+    """All numbers of one agent; the defaults are the paper's."""
+
+    n_worlds: int = 4
+    """Worlds an agent lives in at once."""
+    n_deter: int = 512
+    """Width of the recurrent state."""
+    n_hidden: int = 512
+    """Width of the layers around it."""
+    n_categoricals: int = 32
+    n_classes: int = 32
+    """The latent: so many categoricals of so many classes."""
+    coder_layers: int = 5
+    coder_width: int = 1024
+    """Of encoder and decoder."""
+    head_layers: int = 2
+    head_width: int = 512
+    """Of reward, continuation, actor and critic."""
+    batch: int = 16
+    length: int = 64
+    """Sequences an update replays, and their steps."""
+    n_starts: int = 1024
+    """States of a batch from which behaviour is imagined."""
+    horizon: int = 15
+    """Imagined states, the start included."""
+    train_ratio: int = 512
+    """Replayed steps for each transition lived."""
+    prefill_transitions: int = 2500
+    """Transitions of uniformly random actions before learning."""
+    pretrain_updates: int = 100
+    """Updates when learning begins."""
+    model_rate: float = 1e-4
+    behaviour_rate: float = 3e-5
+    """Learning rates of the world model, and of actor and critic."""
+    compute: str = "bfloat16"
+    """Type of the matrix products; parameters are always float32."""
+    unroll: int = 1
+    """Steps of the posterior's scan compiled as one; changes nothing but speed."""
+
+    @property
+    def n_stoch(self) -> int:
+        """Numbers in a flat latent."""
+        return self.n_categoricals * self.n_classes
+
+    @property
+    def n_feature(self) -> int:
+        """Numbers that a head sees."""
+        return self.n_stoch + self.n_deter
+
+    @property
+    def updates_per_step(self) -> Fraction:
+        """Updates for each step of all worlds."""
+        return Fraction(self.train_ratio * self.n_worlds, self.batch * self.length)
+
+    @property
+    def prefill_steps(self) -> int:
+        """Steps of all worlds before learning."""
+        return math.ceil(self.prefill_transitions / self.n_worlds)
+
+
+PRESETS: Registry[Config] = Registry("preset of dreamer")
+PRESETS.add("paper", Config())
+PRESETS.add(
+    "lean",
+    Config(
+        n_deter=256,
+        n_hidden=256,
+        n_categoricals=16,
+        n_classes=16,
+        coder_layers=3,
+        coder_width=256,
+        head_width=256,
+        n_starts=256,
+        model_rate=3e-4,
+        behaviour_rate=9e-5,
+    ),
+)
+PRESETS.add(
+    "tiny",
+    Config(
+        n_deter=64,
+        n_hidden=64,
+        n_categoricals=8,
+        n_classes=8,
+        coder_layers=2,
+        coder_width=64,
+        head_layers=1,
+        head_width=64,
+        batch=8,
+        length=32,
+        n_starts=64,
+        train_ratio=128,
+        prefill_transitions=1000,
+        model_rate=1e-3,
+        behaviour_rate=3e-4,
+        compute="float32",
+    ),
+)

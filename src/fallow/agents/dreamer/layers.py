@@ -1,0 +1,123 @@
+"""The layers all networks are made of.
+
+A weight matrix is (inputs, outputs). Matrix products run in the type of the weight
+(see `computing_in`), norms and everything after a bias in float32.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+NORM_EPSILON = 1e-3
+TRUNCATION = 0.8796256610342398
+"""Standard deviation of a unit normal cut at two of its own."""
+
+Module = TypeVar("Module", bound=eqx.Module)
+
+
+def hidden_weight(key: jax.Array, n_in: int, n_out: int) -> jax.Array:
+    """Truncated normal of standard deviation sqrt(2 / (n_in + n_out))."""
+    std = math.sqrt(2 / (n_in + n_out)) / TRUNCATION
+    return std * jax.random.truncated_normal(key, -2, 2, (n_in, n_out))
+
+
+def output_weight(key: jax.Array, n_in: int, n_out: int, scale: float) -> jax.Array:
+    """Uniform within sqrt(6 scale / (n_in + n_out)); scale 0 gives zeros."""
+    bound = math.sqrt(6 * scale / (n_in + n_out))
+    return jax.random.uniform(key, (n_in, n_out), minval=-bound, maxval=bound)
+
+
+class Norm(eqx.Module):
+    """Layer normalisation over the last axis, with learned scale and shift."""
+
+    scale: jax.Array
+    shift: jax.Array
+
+    def __init__(self, n: int) -> None:
+        self.scale, self.shift = jnp.ones(n), jnp.zeros(n)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        x = x.astype(jnp.float32)
+        centred = x - x.mean(-1, keepdims=True)
+        variance = jnp.square(centred).mean(-1, keepdims=True)
+        return (
+            centred * jax.lax.rsqrt(variance + NORM_EPSILON) * self.scale + self.shift
+        )
+
+
+class Block(eqx.Module):
+    """A product without bias, a norm, SiLU."""
+
+    weight: jax.Array
+    norm: Norm
+
+    def __init__(self, key: jax.Array, n_in: int, n_out: int) -> None:
+        self.weight = hidden_weight(key, n_in, n_out)
+        self.norm = Norm(n_out)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return activate(self.norm, product(x, self.weight))
+
+
+class Linear(eqx.Module):
+    """A product and a bias, as every output layer is; the result is float32."""
+
+    weight: jax.Array
+    bias: jax.Array
+
+    def __init__(
+        self, key: jax.Array, n_in: int, n_out: int, scale: float = 1.0
+    ) -> None:
+        self.weight = output_weight(key, n_in, n_out, scale)
+        self.bias = jnp.zeros(n_out)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return product(x, self.weight).astype(jnp.float32) + self.bias
+
+
+class MLP(eqx.Module):
+    """Blocks of one width, and an output layer if it has outputs."""
+
+    blocks: tuple[Block, ...]
+    out: Linear | None
+
+    def __init__(
+        self, key: jax.Array, sizes: Sequence[int], n_out: int = 0, scale: float = 1.0
+    ) -> None:
+        keys = jax.random.split(key, len(sizes))
+        pairs = zip(keys[1:], sizes[:-1], sizes[1:], strict=True)
+        self.blocks = tuple(Block(k, a, b) for k, a, b in pairs)
+        self.out = Linear(keys[0], sizes[-1], n_out, scale) if n_out else None
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for block in self.blocks:
+            x = block(x)
+        return x if self.out is None else self.out(x)
+
+
+def activate(norm: Norm, x: jax.Array) -> jax.Array:
+    """What follows a block's product, in its type."""
+    return jax.nn.silu(norm(x)).astype(x.dtype)
+
+
+def product(x: jax.Array, weight: jax.Array) -> jax.Array:
+    """(…, in) by (in, out), in the type of the weight."""
+    return x.astype(weight.dtype) @ weight
+
+
+def computing_in(module: Module, dtype: str) -> Module:
+    """The module with its matrices in `dtype`; vectors stay float32."""
+
+    def cast(leaf: jax.Array) -> jax.Array:
+        return leaf.astype(dtype) if leaf.ndim == 2 else leaf
+
+    return jax.tree.map(cast, module)
+
+
+def n_parameters(module: eqx.Module) -> int:
+    """How many numbers are learned."""
+    return sum(leaf.size for leaf in jax.tree.leaves(module))

@@ -1,0 +1,179 @@
+"""What is minimised: the world model's loss, the actor's and the critic's."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from fallow.agents.dreamer import latent, twohot
+from fallow.agents.dreamer.layers import MLP
+from fallow.agents.dreamer.networks import Actor, WorldModel
+from fallow.agents.dreamer.rssm import Sequence, State
+
+DYNAMICS_SCALE, REPRESENTATION_SCALE = 0.5, 0.1
+FREE_NATS = 1.0
+"""A divergence below this is not pressed further."""
+NEGLIGIBLE = 1e-8
+"""Squared errors of the decoder below this count as zero."""
+DISCOUNT = 0.997
+LAMBDA = 0.95
+ENTROPY_SCALE = 3e-4
+QUANTILES = (0.05, 0.95)
+NORMALISER_RATE = 0.01
+
+Batch = dict[str, jax.Array]
+"""observation, action, reward, is_first, time first: (T, B, …)."""
+Metrics = dict[str, jax.Array]
+
+
+class Errors(NamedTuple):
+    """The parts of the world model's loss, each (T, B)."""
+
+    decoder: jax.Array
+    reward: jax.Array
+    proceeds: jax.Array
+    dynamics: jax.Array
+    """KL(posterior || prior) that moves the prior."""
+    representation: jax.Array
+    """The same number; it moves the posterior."""
+
+    def total(self) -> jax.Array:
+        """Their sum, divergences balanced and above the free nats."""
+        return (
+            self.decoder
+            + self.reward
+            + self.proceeds
+            + DYNAMICS_SCALE * jnp.maximum(self.dynamics, FREE_NATS)
+            + REPRESENTATION_SCALE * jnp.maximum(self.representation, FREE_NATS)
+        )
+
+
+def model_errors(
+    model: WorldModel, batch: Batch, uniform: jax.Array | None, unroll: int = 1
+) -> tuple[Errors, State]:
+    """Follow the batch and say how wrong the model was; also the states (T, B, …)."""
+    sequence = Sequence(
+        model.embed(batch["observation"]), batch["action"], batch["is_first"], uniform
+    )
+    nothing = model.rssm.nothing(batch["is_first"].shape[1])
+    states, posterior = model.rssm.observe(nothing, sequence, unroll)
+    prior = model.rssm.prior_logits(states.deter)
+    return _errors(model, batch, states.feature, posterior, prior), states
+
+
+def _errors(
+    model: WorldModel,
+    batch: Batch,
+    feature: jax.Array,
+    posterior: jax.Array,
+    prior: jax.Array,
+) -> Errors:
+    still = jax.lax.stop_gradient
+    squared = jnp.square(model.decoder(feature) - twohot.symlog(batch["observation"]))
+    squared = jnp.where(squared < NEGLIGIBLE, 0, squared)
+    return Errors(
+        decoder=squared.sum(-1),
+        reward=twohot.cross_entropy(model.reward(feature), batch["reward"]),
+        # episodes end by the time limit only, so the target is always to go on
+        proceeds=jax.nn.softplus(-model.proceeds(feature)[..., 0]),
+        dynamics=latent.divergence(still(posterior), prior),
+        representation=latent.divergence(posterior, still(prior)),
+    )
+
+
+class Noise(NamedTuple):
+    """What imagination draws, for H - 1 steps from N starts."""
+
+    uniform: jax.Array  # (H - 1, N, C)
+    normal: jax.Array  # (H - 1, N, A)
+
+
+def imagine(
+    actor: Actor, model: WorldModel, start: State, noise: Noise, unroll: int = 1
+) -> jax.Array:
+    """(H, N, F) features along the actor's own path, the start first.
+
+    The reference takes one more prior step and throws it away; that is left out.
+    """
+
+    def step(state: State, noise: Noise) -> tuple[State, jax.Array]:
+        policy = actor(jax.lax.stop_gradient(state.feature))
+        action = policy.sample(noise.normal)
+        state, _ = model.rssm.imagine(state, action, noise.uniform)
+        return state, state.feature
+
+    _, features = jax.lax.scan(step, start, noise, unroll=unroll)
+    return jnp.concatenate([start.feature[None], features])
+
+
+def lambda_returns(
+    reward: jax.Array, proceeds: jax.Array, value: jax.Array
+) -> jax.Array:
+    """R_t = r_{t+1} + c_{t+1} ((1 - lambda) v_{t+1} + lambda R_{t+1}), R_H = v_H.
+
+    From (H, N) numbers at every state to (H - 1, N) returns.
+    """
+    bootstrap = reward[1:] + proceeds[1:] * (1 - LAMBDA) * value[1:]
+
+    def step(later: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple:
+        now = x[0] + LAMBDA * x[1] * later
+        return now, now
+
+    _, returns = jax.lax.scan(
+        step, value[-1], (bootstrap, proceeds[1:]), reverse=True, unroll=len(bootstrap)
+    )
+    return returns
+
+
+def normalised(limits: jax.Array, returns: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Moving 5 % and 95 % quantiles of returns, and the scale they give, 1 or more."""
+    now = jnp.quantile(jax.lax.stop_gradient(returns), jnp.array(QUANTILES))
+    limits = (1 - NORMALISER_RATE) * limits + NORMALISER_RATE * now
+    return limits, jnp.maximum(1.0, limits[1] - limits[0])
+
+
+class Imagined(NamedTuple):
+    """What the actor's loss leaves for the critic's and for the books."""
+
+    features: jax.Array  # (H, N, F)
+    returns: jax.Array  # (H - 1, N)
+    weights: jax.Array  # (H - 1, N)
+    limits: jax.Array  # (2,)
+    entropy: jax.Array
+
+
+def actor_loss(
+    actor: Actor,
+    model: WorldModel,
+    critic: MLP,
+    limits: jax.Array,
+    start: State,
+    noise: Noise,
+) -> tuple[jax.Array, Imagined]:
+    """- mean[w_t (R_t - v_t) / scale] - 3e-4 mean[H_t], through the dynamics.
+
+    The value in the baseline and the features under the entropy are not held still.
+    The reference's second, unused pass of the actor is left out.
+    """
+    features = imagine(actor, model, start, noise)
+    reward = twohot.estimate(model.reward(features))
+    proceeds = DISCOUNT * jax.nn.sigmoid(model.proceeds(features)[..., 0])
+    value = twohot.estimate(critic(features))
+    returns = lambda_returns(reward, proceeds, value)
+    still = jax.lax.stop_gradient(proceeds[:-2])
+    weights = jnp.concatenate([jnp.ones_like(value[:1]), jnp.cumprod(still, 0)])
+    limits, scale = normalised(limits, returns)
+    entropy = actor(features[:-1]).entropy()
+    advantage = (returns - value[:-1]) / scale
+    loss = -(weights * advantage).mean() - ENTROPY_SCALE * entropy.mean()
+    return loss, Imagined(features, returns, weights, limits, entropy.mean())
+
+
+def critic_loss(critic: MLP, slow: MLP, imagined: Imagined) -> jax.Array:
+    """mean[w_t (CE(v, R_t) + CE(v, slow v))] on states held still."""
+    # all H states, so that the forward pass is the one of the actor's loss
+    logits = critic(imagined.features)[:-1]
+    slow_value = twohot.estimate(slow(imagined.features[:-1]))
+    loss = twohot.cross_entropy(logits, imagined.returns)
+    loss += twohot.cross_entropy(logits, slow_value)
+    return (imagined.weights * loss).mean()

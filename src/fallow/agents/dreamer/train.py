@@ -1,0 +1,206 @@
+"""One update, as pure functions of one branch's state."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from fallow.agents.dreamer import losses
+from fallow.agents.dreamer.config import Config
+from fallow.agents.dreamer.layers import MLP, computing_in
+from fallow.agents.dreamer.losses import Batch, Metrics
+from fallow.agents.dreamer.networks import Actor, WorldModel, critic
+from fallow.agents.dreamer.rssm import State as Latent
+
+MODEL_CLIP, BEHAVIOUR_CLIP = 1000.0, 100.0
+"""Largest norm of a gradient."""
+MODEL_EPSILON, BEHAVIOUR_EPSILON = 1e-8, 1e-5
+SLOW_RATE = 0.02
+"""How much of the critic goes into the slow one at each update."""
+
+Network = TypeVar("Network", bound=eqx.Module)
+
+
+class Learner(NamedTuple):
+    """All that learning changes, of one branch."""
+
+    model: WorldModel
+    actor: Actor
+    critic: MLP
+    slow_critic: MLP
+    model_moments: Any
+    actor_moments: Any
+    critic_moments: Any
+    limits: jax.Array  # (2,), of the return normaliser
+
+
+def clipped(largest: float) -> optax.GradientTransformation:
+    """Scale gradients by min(1, largest / (norm + 1e-6))."""
+
+    def update(gradients: Any, state: Any, parameters: Any = None) -> tuple[Any, Any]:
+        factor = jnp.minimum(1, largest / (optax.global_norm(gradients) + 1e-6))
+        return jax.tree.map(lambda g: g * factor, gradients), state
+
+    return optax.GradientTransformation(lambda _: optax.EmptyState(), update)
+
+
+def model_optimiser(config: Config) -> optax.GradientTransformation:
+    """Adam for the world model."""
+    adam = optax.adam(config.model_rate, eps=MODEL_EPSILON)
+    return optax.chain(clipped(MODEL_CLIP), adam)
+
+
+def behaviour_optimiser(config: Config) -> optax.GradientTransformation:
+    """Adam for actor and critic, each its own."""
+    adam = optax.adam(config.behaviour_rate, eps=BEHAVIOUR_EPSILON)
+    return optax.chain(clipped(BEHAVIOUR_CLIP), adam)
+
+
+def learner(
+    config: Config, model: WorldModel, actor: Actor, value: MLP, slow: MLP
+) -> Learner:
+    """A learner that has not learned yet, around given networks."""
+    behaviour = behaviour_optimiser(config)
+    return Learner(
+        model,
+        actor,
+        value,
+        slow,
+        model_optimiser(config).init(model),
+        behaviour.init(actor),
+        behaviour.init(value),
+        jnp.zeros(2),
+    )
+
+
+def init(
+    config: Config, key: jax.Array, n_columns: int, n_actuators: int
+) -> Learner:
+    """New networks; the slow critic begins as the critic."""
+    keys = jax.random.split(key, 3)
+    model = WorldModel(keys[0], config, n_columns, n_actuators)
+    value = critic(keys[1], config)
+    return learner(config, model, Actor(keys[2], config, n_actuators), value, value)
+
+
+def stepped(
+    optimiser: optax.GradientTransformation,
+    network: Network,
+    moments: Any,
+    gradients: Network,
+) -> tuple[Network, Any, jax.Array]:
+    """One step of the optimiser, and the norm of the gradient."""
+    updates, moments = optimiser.update(gradients, moments, network)
+    norm = optax.global_norm(gradients)
+    return optax.apply_updates(network, updates), moments, norm
+
+
+def update(
+    config: Config, state: Learner, batch: Batch, key: jax.Array
+) -> tuple[Learner, Metrics]:
+    """Model, slow critic, imagination, actor, critic, in that order.
+
+    Imagination starts from the states that the model saw before its step and runs on
+    the model after it.
+    """
+    keys = jax.random.split(key, 4)
+    batch = {name: jnp.swapaxes(values, 0, 1) for name, values in batch.items()}
+    state, starts, metrics = _update_model(config, state, batch, keys[0])
+    noise = losses.Noise(
+        jax.random.uniform(
+            keys[1], (config.horizon - 1, config.n_starts, config.n_categoricals)
+        ),
+        jax.random.normal(
+            keys[2],
+            (config.horizon - 1, config.n_starts, batch["action"].shape[-1]),
+        ),
+    )
+    starts = _chosen(config, starts, keys[3])
+    state, behaviour = _update_behaviour(config, state, starts, noise)
+    return state, metrics | behaviour
+
+
+def _update_model(
+    config: Config, state: Learner, batch: Batch, key: jax.Array
+) -> tuple[Learner, Latent, Metrics]:
+    length, n = batch["is_first"].shape
+    uniform = jax.random.uniform(key, (length, n, config.n_categoricals))
+
+    def loss(model: WorldModel) -> tuple[jax.Array, Any]:
+        model = computing_in(model, config.compute)
+        errors, states = losses.model_errors(model, batch, uniform, config.unroll)
+        return errors.total().mean(), (errors, states)
+
+    gradients, (errors, states) = jax.grad(loss, has_aux=True)(state.model)
+    model, moments, norm = stepped(
+        model_optimiser(config), state.model, state.model_moments, gradients
+    )
+    metrics = {f"model/{k}": v.mean() for k, v in errors._asdict().items()}
+    metrics["model/gradient"] = norm
+    return state._replace(model=model, model_moments=moments), states, metrics
+
+
+def _chosen(config: Config, states: Latent, key: jax.Array) -> Latent:
+    """`n_starts` of the states (T, B, …), evenly spread from a random one on."""
+    n = config.batch * config.length
+    flat = jax.tree.map(lambda x: x.reshape(n, x.shape[-1]), states)
+    if config.n_starts == n:
+        return flat
+    stride = n // config.n_starts
+    rows = jnp.arange(config.n_starts) * stride + jax.random.randint(key, (), 0, stride)
+    return jax.tree.map(lambda x: x[rows], flat)
+
+
+def _update_behaviour(
+    config: Config, state: Learner, starts: Latent, noise: losses.Noise
+) -> tuple[Learner, Metrics]:
+    slow = jax.tree.map(
+        lambda new, old: SLOW_RATE * new + (1 - SLOW_RATE) * old,
+        state.critic,
+        state.slow_critic,
+    )
+    model, value, slow_value = (
+        computing_in(network, config.compute)
+        for network in (state.model, state.critic, slow)
+    )
+
+    def actor_loss(actor: Actor) -> tuple[jax.Array, losses.Imagined]:
+        actor = computing_in(actor, config.compute)
+        return losses.actor_loss(actor, model, value, state.limits, starts, noise)
+
+    def critic_loss(network: MLP) -> jax.Array:
+        network = computing_in(network, config.compute)
+        return losses.critic_loss(network, slow_value, imagined)
+
+    grad: Callable[..., Any] = jax.value_and_grad(actor_loss, has_aux=True)
+    (actor_value, imagined), actor_gradients = grad(state.actor)
+    imagined = jax.lax.stop_gradient(imagined)
+    critic_value, critic_gradients = jax.value_and_grad(critic_loss)(state.critic)
+    optimiser = behaviour_optimiser(config)
+    actor, actor_moments, actor_norm = stepped(
+        optimiser, state.actor, state.actor_moments, actor_gradients
+    )
+    new_critic, critic_moments, critic_norm = stepped(
+        optimiser, state.critic, state.critic_moments, critic_gradients
+    )
+    metrics = {
+        "actor/loss": actor_value,
+        "actor/entropy": imagined.entropy,
+        "actor/gradient": actor_norm,
+        "critic/loss": critic_value,
+        "critic/gradient": critic_norm,
+        "imagined/return": imagined.returns.mean(),
+        "imagined/scale": jnp.maximum(1, imagined.limits[1] - imagined.limits[0]),
+    }
+    state = state._replace(
+        actor=actor,
+        actor_moments=actor_moments,
+        critic=new_critic,
+        critic_moments=critic_moments,
+        slow_critic=slow,
+        limits=imagined.limits,
+    )
+    return state, metrics
