@@ -56,3 +56,12 @@ def replay_rows(episode: Episode) -> ReplayRows:
         reward=np.concatenate([np.zeros_like(episode.reward[:1]), episode.reward]),
         is_first=is_first,
     )
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One run of an agent: a seed, what happens to its body, what it keeps."""
+
+    seed: int
+    condition: str = "none"
+    rule: str = "passive"

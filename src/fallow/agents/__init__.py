@@ -1,1 +1,31 @@
 """Who learns: one agent a folder, each written for one branch, and the fleet."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fallow.agents.dreamer.config import PRESETS as DREAMER_PRESETS
+from fallow.registry import Registry
+
+if TYPE_CHECKING:
+    from fallow.agents.agent import Agent
+
+
+class Kind(NamedTuple):
+    """An agent known by name; jax is imported only when one is built."""
+
+    summary: str
+    presets: Registry[Any]
+    build: Callable[[str, Any, int, int], "Agent"]
+    """From preset name, sizes, observation columns and actuators."""
+
+
+AGENTS: Registry[Kind] = Registry("agent")
+
+
+def _dreamer(preset: str, config: Any, n_columns: int, n_actuators: int) -> "Agent":
+    from fallow.agents.dreamer.agent import Dreamer
+
+    return Dreamer(preset, config, n_columns, n_actuators)
+
+
+AGENTS.add("dreamer", Kind("DreamerV3 of January 2023", DREAMER_PRESETS, _dreamer))

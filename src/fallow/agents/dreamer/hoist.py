@@ -12,81 +12,115 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer.layers import product
+from fallow.agents.dreamer.layers import product, saving_products
 
 Weights = dict[str, jax.Array]
 Products = Callable[[str, jax.Array], jax.Array]
 """`products(name, x)` is x times the weight of that name."""
-Step = Callable[[Products, Any, Any, Any], tuple[Any, Any]]
-"""`step(products, rest, carry, x) -> carry, y`, each weight used once."""
+
+
+class Given(NamedTuple):
+    """What every step of a scan reads."""
+
+    weights: Weights
+    """Matrices; each is used once a step, through `products`."""
+    small: Any = ()
+    """Other parameters, whose gradients are summed in the scan."""
+    fixed: Any = ()
+    """What gets no gradient."""
+
+
+Step = Callable[[Products, Any, Any, Any, Any], tuple[Any, Any]]
+"""`step(products, small, fixed, carry, x) -> carry, y`, closing over no arrays."""
+
+
+@jax.custom_vjp
+def _tapped(x: jax.Array, weight: jax.Array, tap: jax.Array) -> jax.Array:
+    """X times a weight; the gradient of the outcome becomes the gradient of `tap`."""
+    return product(x, weight)
+
+
+def _tapped_forward(x: jax.Array, weight: jax.Array, tap: jax.Array) -> Any:
+    return product(x, weight), weight
+
+
+def _tapped_backward(weight: jax.Array, d_out: jax.Array) -> tuple[Any, ...]:
+    return d_out @ weight.T, None, d_out
+
+
+_tapped.defvjp(_tapped_forward, _tapped_backward)
 
 
 class _Tapped(NamedTuple):
-    """Products that remember their input and add a tap, zero, to their output."""
+    """Products that remember their input."""
 
     weights: Weights
-    taps: Weights | None
+    taps: Weights
     inputs: Weights
 
     def __call__(self, name: str, x: jax.Array) -> jax.Array:
-        self.inputs[name] = x.astype(self.weights[name].dtype)
-        out = product(x, self.weights[name])
-        return out if self.taps is None else out + self.taps[name]
+        self.inputs[name] = x = x.astype(self.weights[name].dtype)
+        return _tapped(x, self.weights[name], self.taps[name])
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def scan(
-    step: Step, unroll: int, weights: Weights, rest: Any, carry: Any, xs: Any
-) -> tuple[Any, Any]:
-    """Like `jax.lax.scan` of `step`, which must close over no arrays."""
-    carry, (ys, _) = _run(step, unroll, weights, rest, carry, xs, None)
-    return carry, ys
+def scan(step: Step, unroll: int, given: Given, carry: Any, xs: Any) -> tuple[Any, Any]:
+    """Like `jax.lax.scan` of `step`."""
+
+    def body(carry: Any, x: Any) -> tuple[Any, Any]:
+        def products(name: str, x: jax.Array) -> jax.Array:
+            return product(x, given.weights[name])
+
+        return step(products, given.small, given.fixed, carry, x)
+
+    return jax.lax.scan(body, carry, xs, unroll=unroll)
 
 
 def _run(
-    step: Step,
-    unroll: int,
-    weights: Weights,
-    rest: Any,
-    carry: Any,
-    xs: Any,
-    taps: Weights | None,
+    step: Step, unroll: int, given: Given, carry: Any, xs: Any, taps: Weights
 ) -> tuple[Any, tuple[Any, Weights]]:
+    @partial(saving_products, prevent_cse=False)
     def body(carry: Any, x_taps: Any) -> tuple[Any, tuple[Any, Weights]]:
-        products = _Tapped(weights, x_taps[1], {})
-        carry, y = step(products, rest, carry, x_taps[0])
+        products = _Tapped(given.weights, x_taps[1], {})
+        carry, y = step(products, given.small, given.fixed, carry, x_taps[0])
         return carry, (y, products.inputs)
 
     return jax.lax.scan(body, carry, (xs, taps), unroll=unroll)
 
 
 def _forward(
-    step: Step, unroll: int, weights: Weights, rest: Any, carry: Any, xs: Any
+    step: Step, unroll: int, given: Given, carry: Any, xs: Any
 ) -> tuple[tuple[Any, Any], Any]:
-    _, (_, shapes) = jax.eval_shape(
-        partial(_run, step, unroll), weights, rest, carry, xs, None
-    )
+    def products(name: str, x: jax.Array) -> jax.Array:
+        shapes[name] = (*x.shape[:-1], given.weights[name].shape[-1])
+        return product(x, given.weights[name])
+
+    shapes: dict[str, tuple[int, ...]] = {}
+    n_steps = len(jax.tree.leaves(xs)[0])
+    first = jax.tree.map(lambda x: x[0], xs)
+    jax.eval_shape(partial(step, products), given.small, given.fixed, carry, first)
     taps = {
-        name: jnp.zeros((*x.shape[:-1], weights[name].shape[-1]), x.dtype)
-        for name, x in shapes.items()
+        name: jnp.zeros((n_steps, *shape), given.weights[name].dtype)
+        for name, shape in shapes.items()
     }
 
-    def run(rest: Any, carry: Any, xs: Any, taps: Weights) -> tuple[Any, Any]:
-        carry, (ys, inputs) = _run(step, unroll, weights, rest, carry, xs, taps)
+    def run(small: Any, carry: Any, xs: Any, taps: Weights) -> tuple[Any, Any]:
+        own = given._replace(small=small)
+        carry, (ys, inputs) = _run(step, unroll, own, carry, xs, taps)
         return (carry, ys), inputs
 
-    out, pull, inputs = jax.vjp(run, rest, carry, xs, taps, has_aux=True)
+    out, pull, inputs = jax.vjp(run, given.small, carry, xs, taps, has_aux=True)
     return out, (pull, inputs)
 
 
 def _backward(step: Step, unroll: int, saved: Any, cotangent: Any) -> tuple[Any, ...]:
     pull, inputs = saved
-    rest, carry, xs, taps = pull(cotangent)
+    small, carry, xs, taps = pull(cotangent)
     weights = {
         name: jnp.einsum("...i,...o->io", inputs[name], tap)
         for name, tap in taps.items()
     }
-    return weights, rest, carry, xs
+    return Given(weights, small, None), carry, xs
 
 
 scan.defvjp(_forward, _backward)

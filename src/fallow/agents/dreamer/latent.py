@@ -17,6 +17,11 @@ def mixed(logits: jax.Array) -> jax.Array:
     return (1 - UNIMIX) * jax.nn.softmax(logits) + UNIMIX / n_classes
 
 
+def log_mixed(logits: jax.Array) -> jax.Array:
+    """The log of `mixed`."""
+    return jnp.log(mixed(logits))
+
+
 def sample(logits: jax.Array, uniform: jax.Array) -> jax.Array:
     """One-hot draws, by inversion of `uniform` (…, C); gradient of the probabilities.
 
@@ -24,7 +29,8 @@ def sample(logits: jax.Array, uniform: jax.Array) -> jax.Array:
     """
     probabilities = mixed(logits)
     n_classes = logits.shape[-1]
-    below = jnp.triu(jnp.ones((n_classes, n_classes - 1)))  # sums of the first k + 1
+    below = jnp.triu(jnp.ones((n_classes, n_classes)))  # sums of the first k + 1
+    below = below.at[:, -1].set(2)  # so that rounding cannot pass the last class
     cumulative = jnp.matmul(
         jax.lax.stop_gradient(probabilities), below, precision="highest"
     )
@@ -34,7 +40,7 @@ def sample(logits: jax.Array, uniform: jax.Array) -> jax.Array:
 
 def mode(logits: jax.Array) -> jax.Array:
     """One-hot of the likeliest class; gradient of the log-probabilities."""
-    return _straight_through(logits.argmax(-1), jnp.log(mixed(logits)))
+    return _straight_through(logits.argmax(-1), log_mixed(logits))
 
 
 def _straight_through(chosen: jax.Array, soft: jax.Array) -> jax.Array:

@@ -6,15 +6,27 @@ A weight matrix is (inputs, outputs). Matrix products run in the type of the wei
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 
 NORM_EPSILON = 1e-3
 TRUNCATION = 0.8796256610342398
 """Standard deviation of a unit normal cut at two of its own."""
+
+PRODUCT = "product"
+saving_products = partial(
+    jax.checkpoint,
+    policy=jax.checkpoint_policies.save_only_these_names(PRODUCT),
+)
+"""Keep matrix products for the backward pass and compute all else from them again.
+
+Norms, activations and softmaxes are cheap to compute and dear to store.
+"""
 
 Module = TypeVar("Module", bound=eqx.Module)
 
@@ -106,7 +118,7 @@ def activate(norm: Norm, x: jax.Array) -> jax.Array:
 
 def product(x: jax.Array, weight: jax.Array) -> jax.Array:
     """(…, in) by (in, out), in the type of the weight."""
-    return x.astype(weight.dtype) @ weight
+    return checkpoint_name(x.astype(weight.dtype) @ weight, PRODUCT)
 
 
 def computing_in(module: Module, dtype: str) -> Module:

@@ -1,14 +1,15 @@
 """What is minimised: the world model's loss, the actor's and the critic's."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from fallow.agents.dreamer import latent, twohot
-from fallow.agents.dreamer.layers import MLP
-from fallow.agents.dreamer.networks import Actor, WorldModel
-from fallow.agents.dreamer.rssm import Sequence, State
+from fallow.agents.dreamer.hoist import Given, Products, scan
+from fallow.agents.dreamer.layers import MLP, activate, saving_products
+from fallow.agents.dreamer.networks import Actor, Policy, WorldModel
+from fallow.agents.dreamer.rssm import RSSM, Sequence, State
 
 DYNAMICS_SCALE, REPRESENTATION_SCALE = 0.5, 0.1
 FREE_NATS = 1.0
@@ -53,22 +54,23 @@ def model_errors(
 ) -> tuple[Errors, State]:
     """Follow the batch and say how wrong the model was; also the states (T, B, …)."""
     sequence = Sequence(
-        model.embed(batch["observation"]), batch["action"], batch["is_first"], uniform
+        saving_products(WorldModel.embed)(model, batch["observation"]),
+        batch["action"],
+        batch["is_first"],
+        uniform,
     )
     nothing = model.rssm.nothing(batch["is_first"].shape[1])
     states, posterior = model.rssm.observe(nothing, sequence, unroll)
-    prior = model.rssm.prior_logits(states.deter)
-    return _errors(model, batch, states.feature, posterior, prior), states
+    return _errors(model, batch, states, posterior), states
 
 
+@saving_products
 def _errors(
-    model: WorldModel,
-    batch: Batch,
-    feature: jax.Array,
-    posterior: jax.Array,
-    prior: jax.Array,
+    model: WorldModel, batch: Batch, states: State, posterior: jax.Array
 ) -> Errors:
     still = jax.lax.stop_gradient
+    feature = states.feature
+    prior = model.rssm.prior_logits(states.deter)
     squared = jnp.square(model.decoder(feature) - twohot.symlog(batch["observation"]))
     squared = jnp.where(squared < NEGLIGIBLE, 0, squared)
     return Errors(
@@ -95,15 +97,26 @@ def imagine(
 
     The reference takes one more prior step and throws it away; that is left out.
     """
-
-    def step(state: State, noise: Noise) -> tuple[State, jax.Array]:
-        policy = actor(jax.lax.stop_gradient(state.feature))
-        action = policy.sample(noise.normal)
-        state, _ = model.rssm.imagine(state, action, noise.uniform)
-        return state, state.feature
-
-    _, features = jax.lax.scan(step, start, noise, unroll=unroll)
+    blocks = actor.trunk.blocks
+    weights = {str(layer): block.weight for layer, block in enumerate(blocks)}
+    weights["out"] = actor.out.weight
+    small = ([block.norm for block in blocks], actor.out.bias)
+    given = Given(weights, small, model.rssm)
+    _, features = scan(_imagine_step, unroll, given, start, noise)
     return jnp.concatenate([start.feature[None], features])
+
+
+def _imagine_step(
+    products: Products, small: Any, rssm: RSSM, state: State, noise: Noise
+) -> tuple[State, jax.Array]:
+    norms, bias = small
+    x = jax.lax.stop_gradient(state.feature)
+    for layer, norm in enumerate(norms):
+        x = activate(norm, products(str(layer), x))
+    policy = Policy.of(products("out", x).astype(jnp.float32) + bias)
+    action = policy.sample(noise.normal)
+    state, _ = rssm.imagine(state, action, noise.uniform)
+    return state, state.feature
 
 
 def lambda_returns(
@@ -156,19 +169,35 @@ def actor_loss(
     The reference's second, unused pass of the actor is left out.
     """
     features = imagine(actor, model, start, noise)
-    reward = twohot.estimate(model.reward(features))
-    proceeds = DISCOUNT * jax.nn.sigmoid(model.proceeds(features)[..., 0])
-    value = twohot.estimate(critic(features))
+    reward = _estimate(model.reward, features)
+    proceeds = _discount(model.proceeds, features)
+    value = _estimate(critic, features)
     returns = lambda_returns(reward, proceeds, value)
     still = jax.lax.stop_gradient(proceeds[:-2])
     weights = jnp.concatenate([jnp.ones_like(value[:1]), jnp.cumprod(still, 0)])
     limits, scale = normalised(limits, returns)
-    entropy = actor(features[:-1]).entropy()
+    entropy = _entropy(actor, features[:-1])
     advantage = (returns - value[:-1]) / scale
     loss = -(weights * advantage).mean() - ENTROPY_SCALE * entropy.mean()
     return loss, Imagined(features, returns, weights, limits, entropy.mean())
 
 
+@saving_products
+def _estimate(head: MLP, features: jax.Array) -> jax.Array:
+    return twohot.estimate(head(features))
+
+
+@saving_products
+def _discount(head: MLP, features: jax.Array) -> jax.Array:
+    return DISCOUNT * jax.nn.sigmoid(head(features)[..., 0])
+
+
+@saving_products
+def _entropy(actor: Actor, features: jax.Array) -> jax.Array:
+    return actor(features).entropy()
+
+
+@saving_products
 def critic_loss(critic: MLP, slow: MLP, imagined: Imagined) -> jax.Array:
     """mean[w_t (CE(v, R_t) + CE(v, slow v))] on states held still."""
     # all H states, so that the forward pass is the one of the actor's loss

@@ -55,6 +55,13 @@ class Policy(NamedTuple):
     mean: jax.Array
     std: jax.Array
 
+    @classmethod
+    def of(cls, out: jax.Array) -> "Policy":
+        """From the outputs of an actor, means and then spreads."""
+        mean, spread = jnp.split(out, 2, -1)
+        std = (MAX_STD - MIN_STD) * jax.nn.sigmoid(spread + 2) + MIN_STD
+        return cls(jnp.tanh(mean), std)
+
     def sample(self, normal: jax.Array) -> jax.Array:
         """A draw, scaled back into [-1, 1] where it is outside.
 
@@ -87,9 +94,7 @@ class Actor(eqx.Module):
         self.out = jax.tree.map(lambda *two: jnp.concatenate(two, -1), mean, std)
 
     def __call__(self, feature: jax.Array) -> Policy:
-        mean, spread = jnp.split(self.out(self.trunk(feature)), 2, -1)
-        std = (MAX_STD - MIN_STD) * jax.nn.sigmoid(spread + 2) + MIN_STD
-        return Policy(jnp.tanh(mean), std)
+        return Policy.of(self.out(self.trunk(feature)))
 
 
 def critic(key: jax.Array, config: Config) -> MLP:

@@ -22,9 +22,7 @@ from fallow.errors import FallowError
 Names = Mapping[str, Any]
 
 
-def from_reference(
-    weights: Names, config: Config | None = None
-) -> Learner:
+def from_reference(weights: Names, config: Config | None = None) -> Learner:
     """A learner with the reference's weights, and moments of an optimiser at rest.
 
     Args:

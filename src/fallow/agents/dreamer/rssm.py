@@ -1,14 +1,13 @@
 """The recurrent state-space model: a GRU, a prior and a posterior over the latent."""
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from fallow.agents.dreamer import latent
-from fallow.agents.dreamer.hoist import Products, scan
+from fallow.agents.dreamer.follow import Inputs, Recurrence, State, draw, follow, gates
 from fallow.agents.dreamer.layers import (
     Block,
     Linear,
@@ -17,18 +16,6 @@ from fallow.agents.dreamer.layers import (
     hidden_weight,
     product,
 )
-
-
-class State(NamedTuple):
-    """What the model knows at one step; leading axes are free."""
-
-    deter: jax.Array  # (…, D) float32
-    stoch: jax.Array  # (…, C K) one-hot, flat, in the type of the products
-
-    @property
-    def feature(self) -> jax.Array:
-        """(…, C K + D) what every head sees."""
-        return jnp.concatenate([self.stoch, self.deter.astype(self.stoch.dtype)], -1)
 
 
 class Sequence(NamedTuple):
@@ -105,10 +92,12 @@ class RSSM(eqx.Module):
         self, state: State, action: jax.Array, uniform: jax.Array | None
     ) -> tuple[State, jax.Array]:
         """One step without looking; returns the state and the prior's logits."""
-        action = action.astype(state.stoch.dtype)
-        x = self.inward(jnp.concatenate([state.stoch, action], -1))
+        n_stoch = state.stoch.shape[-1]
+        x = product(state.stoch, self.inward.weight[:n_stoch])
+        x += product(action, self.inward.weight[n_stoch:])
+        x = activate(self.inward.norm, x)
         joined = jnp.concatenate([x, state.deter.astype(x.dtype)], -1)
-        deter = gated(self.gru_norm, product(joined, self.gru), state.deter)
+        deter = gates(self.gru_norm(product(joined, self.gru)), state.deter)
         logits = self.prior_logits(deter)
         return State(deter, draw(logits, uniform, x.dtype)), logits
 
@@ -121,79 +110,23 @@ class RSSM(eqx.Module):
         products with action and embedding) or after it (the prior).
         """
         n_stoch, n_deter = state.stoch.shape[-1], state.deter.shape[-1]
-        weights = {
-            "inward": self.inward.weight[:n_stoch],
-            "gru": self.gru,
-            "posterior": self.posterior.weight[:n_deter],
-            "posterior_out": self.posterior_out.weight,
-        }
+        net = Recurrence(
+            w1=self.inward.weight[:n_stoch],
+            w2=self.gru,
+            w3=self.posterior.weight[:n_deter],
+            w4=self.posterior_out.weight,
+            norm1=self.inward.norm,
+            norm2=self.gru_norm,
+            norm3=self.posterior.norm,
+            bias=self.posterior_out.bias,
+            start=self.start(),
+        )
         action = jnp.where(sequence.is_first[..., None], 0, sequence.action)
-        xs = (
+        inputs = Inputs(
             product(action, self.inward.weight[n_stoch:]),
             product(sequence.embed, self.posterior.weight[n_deter:]),
             sequence.is_first,
             sequence.uniform,
         )
-        small = _Small(
-            self.inward.norm,
-            self.gru_norm,
-            self.posterior.norm,
-            self.posterior_out.bias,
-            self.start(),
-        )
-        step = partial(_observe_step, (self.n_categoricals, self.n_classes))
-        _, (states, logits) = scan(step, unroll, weights, small, state, xs)
-        return states, logits
-
-
-def gated(norm: Norm, gates: jax.Array, deter: jax.Array) -> jax.Array:
-    """From the joint product of input and deter (…, 3 D) to the next deter.
-
-    The reset gate multiplies the candidate after the product and the norm, unlike in
-    the usual GRU.
-    """
-    reset, candidate, update = jnp.split(norm(gates), 3, -1)
-    candidate = jnp.tanh(jax.nn.sigmoid(reset) * candidate)
-    update = jax.nn.sigmoid(update - 1)
-    return update * candidate + (1 - update) * deter
-
-
-def draw(logits: jax.Array, uniform: jax.Array | None, dtype: Any) -> jax.Array:
-    """A flat one-hot latent: a draw, or the mode without noise."""
-    one_hot = latent.mode(logits) if uniform is None else latent.sample(logits, uniform)
-    return one_hot.reshape(*one_hot.shape[:-2], -1).astype(dtype)
-
-
-class _Small(NamedTuple):
-    """What a posterior step needs beside the four matrices."""
-
-    inward: Norm
-    gru: Norm
-    posterior: Norm
-    bias: jax.Array
-    start: State
-
-
-def _observe_step(
-    latent_shape: tuple[int, int],
-    products: Products,
-    small: _Small,
-    state: State,
-    x: tuple[jax.Array, jax.Array, jax.Array, jax.Array | None],
-) -> tuple[State, tuple[State, jax.Array]]:
-    from_action, from_embed, is_first, uniform = x
-    first = is_first[..., None]
-    state = State(
-        jnp.where(first, small.start.deter, state.deter),
-        jnp.where(first, small.start.stoch, state.stoch),
-    )
-    x_in = activate(small.inward, products("inward", state.stoch) + from_action)
-    joined = jnp.concatenate([x_in, state.deter.astype(x_in.dtype)], -1)
-    deter = gated(small.gru, products("gru", joined), state.deter)
-    hidden = products("posterior", deter) + from_embed
-    out = products("posterior_out", activate(small.posterior, hidden))
-    logits = (out.astype(jnp.float32) + small.bias).reshape(
-        *out.shape[:-1], *latent_shape
-    )
-    state = State(deter, draw(logits, uniform, x_in.dtype))
-    return state, (state, logits)
+        shape = (self.n_categoricals, self.n_classes)
+        return follow(shape, unroll, net, state, inputs)

@@ -76,9 +76,7 @@ def learner(
     )
 
 
-def init(
-    config: Config, key: jax.Array, n_columns: int, n_actuators: int
-) -> Learner:
+def init(config: Config, key: jax.Array, n_columns: int, n_actuators: int) -> Learner:
     """New networks; the slow critic begins as the critic."""
     keys = jax.random.split(key, 3)
     model = WorldModel(keys[0], config, n_columns, n_actuators)

@@ -1,0 +1,76 @@
+"""What an agent is: pure functions of one branch. The fleet does the rest."""
+
+from fractions import Fraction
+from typing import Any, NamedTuple, Protocol
+
+import jax
+
+State = Any
+"""All that learning changes: a pytree of arrays."""
+Carry = Any
+"""What an agent remembers from step to step of its worlds: a pytree of arrays."""
+
+
+class Acted(NamedTuple):
+    """What an agent does next in W worlds."""
+
+    action: jax.Array  # (W, n_actuators), in [-1, 1]
+    mean: jax.Array  # (W, n_actuators), of the policy
+    std: jax.Array  # (W, n_actuators)
+    carry: Carry
+
+
+class Schedule(NamedTuple):
+    """How much an agent lives and learns."""
+
+    n_worlds: int
+    batch: int
+    length: int
+    updates_per_step: Fraction
+    """Updates for each step of all worlds."""
+    prefill_steps: int
+    """Steps of uniformly random actions before learning."""
+    pretrain_updates: int
+    """Updates when learning begins."""
+
+
+class Agent(Protocol):
+    """One branch's agent. Nothing in it knows that it has siblings."""
+
+    name: str
+    preset: str
+    config: Any
+    n_columns: int
+    n_actuators: int
+    schedule: Schedule
+
+    def init(self, key: jax.Array) -> State:
+        """An agent that has not learned yet."""
+
+    def nothing(self, n_worlds: int) -> Carry:
+        """The carry of worlds that all begin anew."""
+
+    def act(
+        self,
+        state: State,
+        carry: Carry,
+        observation: jax.Array,
+        is_first: jax.Array,
+        key: jax.Array,
+        explore: bool,
+    ) -> Acted:
+        """What to do at `observation` (W, n_columns); without `explore`, the mode."""
+
+    def update(
+        self, state: State, batch: dict[str, jax.Array], key: jax.Array
+    ) -> tuple[State, dict[str, jax.Array]]:
+        """Learn from sequences (batch, length, …); returns numbers worth watching."""
+
+    def errors(self, state: State, batch: dict[str, jax.Array]) -> jax.Array:
+        """(batch,) how badly the model predicts each sequence, 0 or more."""
+
+    def update_flops(self) -> float:
+        """Floating-point operations of an update's matrix products."""
+
+    def working_bytes(self) -> int:
+        """Device memory an update needs beside state and replay, estimated."""

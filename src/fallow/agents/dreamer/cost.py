@@ -1,0 +1,80 @@
+"""What an update costs: operations of its matrix products, and memory."""
+
+from typing import NamedTuple
+
+from fallow.agents.dreamer.config import Config
+from fallow.agents.dreamer.twohot import N_BINS
+
+
+class Macs(NamedTuple):
+    """Multiply-adds of each network for one row."""
+
+    encoder: int
+    prior_step: int
+    posterior: int
+    decoder: int
+    reward: int
+    proceeds: int
+    actor: int
+    critic: int
+
+
+def macs(config: Config, n_columns: int, n_actuators: int) -> Macs:
+    """Multiply-adds of each network for one row."""
+    c, h = config, config.n_hidden
+    coder = (c.coder_layers - 1) * c.coder_width**2
+    head = c.n_feature * c.head_width + (c.head_layers - 1) * c.head_width**2
+    inward = (c.n_stoch + n_actuators) * h
+    gru = (h + c.n_deter) * 3 * c.n_deter
+    logits = h * c.n_stoch
+    return Macs(
+        encoder=n_columns * c.coder_width + coder,
+        prior_step=inward + gru + c.n_deter * h + logits,
+        posterior=(c.n_deter + c.coder_width) * h + logits,
+        decoder=c.n_feature * c.coder_width + coder + c.coder_width * n_columns,
+        reward=head + c.head_width * N_BINS,
+        proceeds=head + c.head_width,
+        actor=head + c.head_width * 2 * n_actuators,
+        critic=head + c.head_width * N_BINS,
+    )
+
+
+def update_flops(config: Config, n_columns: int, n_actuators: int) -> float:
+    """Floating-point operations of an update without dead work; a multiply-add is 2.
+
+    World model: forward and twice that backward. Behaviour: prior steps and the
+    rollout's actor, the heads and the entropy's actor, forward and backward to the
+    states, and the actor's own weights; the critic's weights; the slow critic.
+    """
+    m = macs(config, n_columns, n_actuators)
+    model = m.encoder + m.prior_step + m.posterior + m.decoder + m.reward + m.proceeds
+    rows = config.batch * config.length
+    steps, states = config.horizon - 1, config.horizon
+    forward = (
+        steps * (m.prior_step + m.actor)
+        + states * (m.reward + m.proceeds + m.critic)
+        + steps * m.actor
+        + steps * m.critic  # the slow one
+    )
+    backward = (
+        steps * (m.prior_step + m.actor)
+        + states * (m.reward + m.proceeds + m.critic)
+        + steps * 2 * m.actor
+        + steps * m.critic
+    )
+    return 2.0 * (3 * model * rows + (forward + backward) * config.n_starts)
+
+
+def working_bytes(config: Config) -> int:
+    """Memory for what the backward pass needs, estimated.
+
+    Numbers kept for every row of the batch, and for every imagined state; about 4
+    bytes each. Measured beside the compiler's own count by `benchmarks/fleet.py`.
+    """
+    c = config
+    latent = 6 * c.n_stoch + 8 * c.n_deter + 6 * c.n_hidden
+    heads = 3 * c.head_layers * c.head_width
+    model_row = latent + 6 * c.coder_layers * c.coder_width + 2 * heads + 4 * N_BINS
+    imagined_row = latent + 4 * heads + 10 * N_BINS
+    rows = c.batch * c.length
+    return 4 * (model_row * rows + imagined_row * c.n_starts * c.horizon)

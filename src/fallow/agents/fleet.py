@@ -1,0 +1,288 @@
+"""Many branches living and learning together, one compiled program for each act.
+
+Every branch has its own agent, replay, rule, condition and worlds; only time is shared:
+all branches are always at the same step and the same update. The learner works on the
+device while the worlds move on the host: an action is taken with the parameters after
+all updates that were due before it, from what was stored one step earlier.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fallow import options, seeds
+from fallow.agents import AGENTS
+from fallow.agents.agent import Agent, Carry, State
+from fallow.agents.programs import Metrics, Programs, named
+from fallow.dynamics import TASKS, Step, Worlds
+from fallow.dynamics.tasks import EPISODE_FRAMES
+from fallow.errors import FallowError
+from fallow.logs import Recorder
+from fallow.records import Branch
+from fallow.replay import Field
+from fallow.replay.fleet import FleetBuffer
+
+SWEEP_STEPS = 500
+"""Steps between two sweeps of the model's errors, for rules that ask for them."""
+WATCH_STEPS = 50
+"""Steps between two looks at the metrics."""
+
+
+class LearningError(RuntimeError):
+    """A loss or gradient of a branch is no longer a number."""
+
+
+def build_agent(task: str, agent: str = "dreamer", preset: str = "lean") -> Agent:
+    """An agent of a preset for the body of a task."""
+    kind, body = AGENTS[agent], TASKS[task].body
+    n_columns, n_actuators = len(body.columns), len(body.actuator_velocity)
+    return kind.build(preset, kind.presets[preset], n_columns, n_actuators)
+
+
+class Fleet:
+    """R branches of one agent on one task.
+
+    Args:
+        task: its name.
+        agent: sizes and algorithm, the same for all branches; see `build_agent`.
+        branches: seed, condition and rule of each.
+        capacity_transitions: of each branch's replay.
+        histories: folder for a history of each branch; none are kept unless given.
+        n_threads: of the worlds; 0 uses every core.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        agent: Agent,
+        branches: Sequence[Branch],
+        capacity_transitions: int = 200_000,
+        histories: str | Path | None = None,
+        n_threads: int = 0,
+    ) -> None:
+        if not branches:
+            raise FallowError("a fleet of no branches; give at least one")
+        options.whole("fleet", "n_threads", n_threads, at_least=0)
+        self.task, self.agent, self.branches = TASKS[task], agent, tuple(branches)
+        self._check_body()
+        self.schedule = agent.schedule
+        self._seeds = [branch.seed for branch in branches]
+        self._n_threads = n_threads
+        self.worlds = self._worlds("training", self.schedule.n_worlds, None)
+        self.buffer = FleetBuffer(
+            {
+                "observation": Field((agent.n_columns,)),
+                "action": Field((agent.n_actuators,)),
+                "reward": Field(()),
+            },
+            [branch.rule for branch in branches],
+            self._seeds,
+            self.schedule.n_worlds,
+            capacity_transitions,
+        )
+        self.programs = Programs(agent, self.buffer.layout, self._seeds)
+        self.state: State = self.programs.init()
+        self.carry: Carry = self.programs.nothing(self.schedule.n_worlds)
+        self.n_steps = 0
+        self.n_updates = 0
+        self.metrics: Metrics = {}
+        self._begins = np.ones(self._shape, bool)  # worlds whose row begins anew
+        self._evaluation: Worlds | None = None
+        self.recorders = [
+            Recorder(self.worlds, self._history(histories, index), agent=index)
+            for index in range(len(branches) if histories is not None else 0)
+        ]
+        self._store_first()
+
+    # ---------------------------------------------------------------- living
+
+    @property
+    def frame(self) -> int:
+        """Frames that every branch has lived."""
+        return int(self.worlds.clock_frames[0])
+
+    @property
+    def frames_per_step(self) -> int:
+        """Frames of a branch in one step of all its worlds."""
+        return self.worlds.frames_per_step
+
+    def step(self) -> Step:
+        """One transition of every world of every branch, and the updates then due."""
+        if self.n_steps < self.schedule.prefill_steps:
+            actions, policy = self._random_actions(), (None, None)
+            step = self.worlds.step(actions)
+        else:
+            if self.n_updates == 0:
+                self.learn(self.schedule.pretrain_updates)
+            acted = self.programs.act(
+                self.state,
+                self.carry,
+                self.worlds.observation,
+                self._begins,
+                self.n_steps,
+                explore=True,
+            )
+            self.carry = acted.carry
+            actions = np.asarray(acted.action)
+            policy = (np.asarray(acted.mean), np.asarray(acted.std))
+            self.n_steps += 1
+            self.learn(self._due() - self.n_updates)  # on the device, meanwhile
+            self.n_steps -= 1
+            step = self.worlds.step(actions)
+        self._store(actions, step, policy)
+        self.n_steps += 1
+        self._look_after()
+        return step
+
+    def run(self, until_frame: int) -> None:
+        """Live until the clock shows `until_frame`."""
+        while self.frame < until_frame:
+            self.step()
+
+    def _due(self) -> int:
+        """Updates that must have been made after this many steps."""
+        lived = self.n_steps - self.schedule.prefill_steps
+        return self.schedule.pretrain_updates + int(
+            lived * self.schedule.updates_per_step
+        )
+
+    def learn(self, n_updates: int) -> None:
+        """Make updates; returns at once, the device works on."""
+        for _ in range(n_updates):
+            indices = self.buffer.draw(1, self.schedule.batch, self.schedule.length)
+            self.state, self.metrics = self.programs.update(
+                self.state, self.buffer.groups, indices, self.n_updates
+            )
+            self.n_updates += 1
+
+    def _random_actions(self) -> np.ndarray:
+        shape = (self.schedule.n_worlds, self.agent.n_actuators)
+        return np.stack(
+            [
+                seeds.generator(seed, "prefill", self.n_steps).uniform(-1, 1, shape)
+                for seed in self._seeds
+            ]
+        ).astype(np.float32)
+
+    # ---------------------------------------------------------------- storing
+
+    def _store_first(self) -> None:
+        """The rows that begin all episodes, with neither action nor reward."""
+        self.buffer.add(
+            is_first=np.ones(self._shape, bool),
+            regimes=self.worlds.regime.tolist(),
+            observation=self.worlds.observation.astype(np.float32),
+            action=np.zeros((*self._shape, self.agent.n_actuators), np.float32),
+            reward=np.zeros(self._shape, np.float32),
+        )
+        self._begins[:] = True
+
+    def _store(
+        self,
+        actions: np.ndarray,
+        step: Step,
+        policy: tuple[np.ndarray | None, np.ndarray | None],
+    ) -> None:
+        # the first act after random actions begins from nothing, as at a start
+        self._begins[:] = self.n_steps + 1 == self.schedule.prefill_steps
+        self.buffer.add(
+            is_first=np.zeros(self._shape, bool),
+            regimes=step.regime.tolist(),
+            observation=step.observation.astype(np.float32),
+            action=actions,
+            reward=step.reward.astype(np.float32),
+        )
+        for recorder in self.recorders:
+            recorder.add(actions, step, *policy)
+        for branch in np.flatnonzero(self.worlds.regime != step.regime):
+            self.buffer.note_change(int(branch))
+        if step.truncated.any():  # all worlds began together and last equally long
+            self._store_first()
+
+    def _look_after(self) -> None:
+        """Sweeps for rules that need them, and a look at the metrics."""
+        needs = any(drawer.rule.needs_errors for drawer in self.buffer.drawers)
+        if needs and self.n_updates and self.n_steps % SWEEP_STEPS == 0:
+            for tickets, indices in self.buffer.sweep():
+                errors = self.programs.errors(self.state, self.buffer.groups, indices)
+                self.buffer.set_errors(tickets, errors)
+        if self.n_steps % WATCH_STEPS == 0:
+            self.check_finite()
+
+    def check_finite(self) -> None:
+        """Raise if a loss or gradient of a branch is NaN or infinite."""
+        for name, values in self.metrics.items():
+            good = np.isfinite(np.asarray(values))
+            if not good.all():
+                index = int(np.argmin(good))
+                raise LearningError(
+                    f"{name} of branch {index} ({self.branches[index]}) is "
+                    f"{np.asarray(values)[index]} after {self.n_updates:,} updates, at "
+                    f"frame {self.frame:,}; go on from the last checkpoint with a "
+                    "smaller learning rate"
+                )
+
+    # ---------------------------------------------------------------- judging
+
+    def evaluate(self, n_episodes: int = 10) -> np.ndarray:
+        """(R, n_episodes) returns of the policy's mode under the present dynamics.
+
+        Nothing is stored and no clock moves. Starts derive from a branch's seed and
+        the frame, so branches of one seed are judged on the same ones.
+        """
+        worlds = self._evaluation
+        if worlds is None or worlds.n_worlds != n_episodes:
+            worlds = self._evaluation = self._worlds("evaluation", n_episodes, 0)
+        worlds.set_clock(self.worlds.clock_frames)
+        purpose = f"evaluation at {self.frame}"
+        worlds.reset(seeds.of_worlds(self._seeds, n_episodes, purpose))
+        carry = self.programs.nothing(n_episodes)
+        begins = np.ones((len(self.branches), n_episodes), bool)
+        returns = np.zeros(begins.shape)
+        n_steps = EPISODE_FRAMES // worlds.action_repeat
+        for step in range(n_steps):
+            acted = self.programs.act(
+                self.state,
+                carry,
+                worlds.observation,
+                begins,
+                self.n_steps * n_steps + step,
+                explore=False,
+            )
+            carry, begins = acted.carry, np.zeros_like(begins)
+            returns += worlds.step(np.asarray(acted.action)).reward
+        return returns
+
+    # ---------------------------------------------------------------- parts
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.branches), self.schedule.n_worlds
+
+    def _check_body(self) -> None:
+        body, agent = self.task.body, self.agent
+        needed = (len(body.columns), len(body.actuator_velocity))
+        if (agent.n_columns, agent.n_actuators) != needed:
+            raise FallowError(
+                f"the agent is built for {agent.n_columns} observation columns and "
+                f"{agent.n_actuators} actuators; {self.task.name} has {needed[0]} and "
+                f"{needed[1]}: build it for this task"
+            )
+
+    def _worlds(self, purpose: str, n_worlds: int, frames: int | None) -> Worlds:
+        return Worlds(
+            self.task,
+            [branch.condition for branch in self.branches],
+            seeds.of_worlds(self._seeds, n_worlds, purpose),
+            [seeds.derive(seed, "schedule") for seed in self._seeds],
+            frames_per_step=frames,
+            n_threads=self._n_threads,
+        )
+
+    def _history(self, folder: str | Path | None, index: int) -> Path:
+        return Path(folder or ".") / f"{index:03d}.fallow"
+
+    def state_bytes(self) -> int:
+        """Device memory of all branches' learners."""
+        return sum(leaf.nbytes for leaf in named(self.state).values())

@@ -1,0 +1,140 @@
+"""The compiled programs of a fleet: an agent's functions mapped over branches."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from fallow import seeds
+from fallow.agents.agent import Acted, Agent, Carry, State
+from fallow.replay.fleet import Groups, Indices, gather
+from fallow.replay.storage import Layout
+
+Metrics = dict[str, jax.Array]
+
+
+class Programs:
+    """Acting, learning and scoring for R branches in one call each.
+
+    Every branch has its own random keys, from its seed, the purpose and a count.
+    """
+
+    def __init__(self, agent: Agent, layout: Layout, branch_seeds: Sequence[int]):
+        self._agent, self._layout = agent, layout
+        self._keys = {
+            purpose: _keys(branch_seeds, purpose)
+            for purpose in ("init", "learning", "acting", "evaluation")
+        }
+        self.init = partial(jax.jit(jax.vmap(agent.init)), self._keys["init"])
+        self._update = jax.jit(
+            jax.vmap(self._update_one, in_axes=(0, 0, 1, 1, 0, None)),
+            donate_argnums=0,
+        )
+        self._act = jax.jit(
+            jax.vmap(self._act_one, in_axes=(0, 0, 0, 0, 0, None, None)),
+            static_argnums=6,
+            donate_argnums=1,
+        )
+        self._errors = jax.jit(jax.vmap(self._errors_one))
+        self._nothing = jax.jit(self._nothing_all, static_argnums=0)
+
+    @property
+    def n_branches(self) -> int:
+        """R."""
+        return len(self._keys["init"])
+
+    def nothing(self, n_worlds: int) -> Carry:
+        """(R, W, …) carries of worlds that all begin anew."""
+        return self._nothing(n_worlds)
+
+    def _nothing_all(self, n_worlds: int) -> Carry:
+        return jax.vmap(lambda _: self._agent.nothing(n_worlds))(self._keys["init"])
+
+    def act(
+        self,
+        state: State,
+        carry: Carry,
+        observation: np.ndarray,
+        is_first: np.ndarray,
+        count: int,
+        explore: bool,
+    ) -> Acted:
+        """All branches' actions (R, W, …); randomness by `count`."""
+        return self._act(
+            state,
+            carry,
+            jax.device_put(observation.astype(np.float32)),
+            jax.device_put(is_first),
+            self._keys["acting" if explore else "evaluation"],
+            jax.device_put(np.uint32(count)),
+            explore,
+        )
+
+    def update(
+        self, state: State, groups: Groups, indices: Indices, n_updates: int
+    ) -> tuple[State, Metrics]:
+        """As many updates as there are indices, after `n_updates` were made."""
+        return self._update(
+            state,
+            groups,
+            jax.device_put(indices.rows),
+            jax.device_put(indices.is_first),
+            self._keys["learning"],
+            jax.device_put(np.uint32(n_updates)),
+        )
+
+    def errors(self, state: State, groups: Groups, indices: Indices) -> np.ndarray:
+        """(R, n) errors of the sequences of a sweep."""
+        rows, is_first = indices.rows[0], indices.is_first[0]
+        errors = self._errors(
+            state, groups, jax.device_put(rows), jax.device_put(is_first)
+        )
+        return np.asarray(errors)
+
+    def _update_one(
+        self,
+        state: State,
+        groups: Groups,
+        rows: jax.Array,
+        is_first: jax.Array,
+        key: jax.Array,
+        n_updates: jax.Array,
+    ) -> tuple[State, Metrics]:
+        metrics: Metrics = {}
+        for k in range(len(rows)):  # unrolled: a scan would copy the state
+            batch = gather(self._layout, groups, rows[k], is_first[k])
+            own = jax.random.fold_in(key, n_updates + k)
+            state, metrics = self._agent.update(state, batch, own)
+        return state, metrics
+
+    def _act_one(
+        self,
+        state: State,
+        carry: Carry,
+        observation: jax.Array,
+        is_first: jax.Array,
+        key: jax.Array,
+        count: jax.Array,
+        explore: bool,
+    ) -> Acted:
+        own = jax.random.fold_in(key, count)
+        return self._agent.act(state, carry, observation, is_first, own, explore)
+
+    def _errors_one(
+        self, state: State, groups: Groups, rows: jax.Array, is_first: jax.Array
+    ) -> jax.Array:
+        batch = gather(self._layout, groups, rows, is_first)
+        return self._agent.errors(state, batch)
+
+
+def _keys(branch_seeds: Sequence[int], purpose: str) -> jax.Array:
+    derived = [seeds.derive(seed, purpose) for seed in branch_seeds]
+    return jax.vmap(jax.random.key)(np.array(derived, np.uint32))
+
+
+def named(tree: Any) -> dict[str, Any]:
+    """The leaves of a pytree by path, e.g. `model.encoder.blocks[0].weight`."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {jax.tree_util.keystr(path).lstrip("."): leaf for path, leaf in leaves}
