@@ -56,6 +56,21 @@ def changed(instance: Any) -> dict[str, Any]:
     }
 
 
+def seeds(text: str) -> list[int]:
+    """Read seeds: `0-4` and `0,3,7`, also mixed; each once, in the order given."""
+    found: dict[int, None] = {}
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        try:
+            begin, end = int(first), int(last) if dash else int(first)
+        except ValueError:
+            begin, end = 0, -1
+        if not 0 <= begin <= end < 2**31:
+            raise FallowError(f"cannot read seeds '{text}': write 0-4 or 0,3,7")
+        found |= dict.fromkeys(range(begin, end + 1))
+    return list(found)
+
+
 def whole(owner: str, option: str, value: Any, at_least: int) -> None:
     """Check that `value` is an integer and not below `at_least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < at_least:

@@ -6,7 +6,7 @@ device while the worlds move on the host: an action is taken with the parameters
 all updates that were due before it, from what was stored one step earlier.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +48,6 @@ class Fleet:
         agent: sizes and algorithm, the same for all branches; see `build_agent`.
         branches: seed, condition and rule of each.
         capacity_transitions: of each branch's replay.
-        histories: folder for a history of each branch; none are kept unless given.
         n_threads: of the worlds; 0 uses every core.
     """
 
@@ -58,7 +57,6 @@ class Fleet:
         agent: Agent,
         branches: Sequence[Branch],
         capacity_transitions: int = 200_000,
-        histories: str | Path | None = None,
         n_threads: int = 0,
     ) -> None:
         if not branches:
@@ -87,12 +85,10 @@ class Fleet:
         self.n_steps = 0
         self.n_updates = 0
         self.metrics: Metrics = {}
-        self._begins = np.ones(self._shape, bool)  # worlds whose row begins anew
+        self.begins = np.ones(self._shape, bool)
+        """(R, W) worlds in which the next action is an episode's first."""
         self._evaluation: Worlds | None = None
-        self.recorders = [
-            Recorder(self.worlds, self._history(histories, index), agent=index)
-            for index in range(len(branches) if histories is not None else 0)
-        ]
+        self.recorders: list[Recorder] = []
         self._store_first()
 
     # ---------------------------------------------------------------- living
@@ -119,7 +115,7 @@ class Fleet:
                 self.state,
                 self.carry,
                 self.worlds.observation,
-                self._begins,
+                self.begins,
                 self.n_steps,
                 explore=True,
             )
@@ -176,7 +172,7 @@ class Fleet:
             action=np.zeros((*self._shape, self.agent.n_actuators), np.float32),
             reward=np.zeros(self._shape, np.float32),
         )
-        self._begins[:] = True
+        self.begins[:] = True
 
     def _store(
         self,
@@ -185,7 +181,7 @@ class Fleet:
         policy: tuple[np.ndarray | None, np.ndarray | None],
     ) -> None:
         # the first act after random actions begins from nothing, as at a start
-        self._begins[:] = self.n_steps + 1 == self.schedule.prefill_steps
+        self.begins[:] = self.n_steps + 1 == self.schedule.prefill_steps
         self.buffer.add(
             is_first=np.zeros(self._shape, bool),
             regimes=step.regime.tolist(),
@@ -222,6 +218,33 @@ class Fleet:
                     f"frame {self.frame:,}; go on from the last checkpoint with a "
                     "smaller learning rate"
                 )
+
+    def record(
+        self,
+        folder: str | Path,
+        kept: Sequence[int] | None = None,
+        running: Sequence[Mapping[str, np.ndarray]] | None = None,
+    ) -> None:
+        """From now on write a history of each branch, `000.fallow` and so on.
+
+        To go on with those of an earlier run: how many episodes of each to keep, and
+        those that were running, as `Recorder.save` gave them.
+        """
+        for index in range(len(self.branches)):
+            recorder = Recorder(
+                self.worlds,
+                Path(folder) / f"{index:03d}.fallow",
+                agent=index,
+                keep_episodes=None if kept is None else kept[index],
+            )
+            if running is not None:
+                recorder.restore(running[index])
+            self.recorders.append(recorder)
+
+    def close(self) -> None:
+        """Close the histories; every finished episode is in them."""
+        for recorder in self.recorders:
+            recorder.close()
 
     # ---------------------------------------------------------------- judging
 
@@ -279,9 +302,6 @@ class Fleet:
             frames_per_step=frames,
             n_threads=self._n_threads,
         )
-
-    def _history(self, folder: str | Path | None, index: int) -> Path:
-        return Path(folder or ".") / f"{index:03d}.fallow"
 
     def state_bytes(self) -> int:
         """Device memory of all branches' learners."""

@@ -1,6 +1,6 @@
 """The compiled programs of a fleet: an agent's functions mapped over branches."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,17 +27,15 @@ class Programs:
             purpose: _keys(branch_seeds, purpose)
             for purpose in ("init", "learning", "acting", "evaluation")
         }
-        self.init = partial(jax.jit(jax.vmap(agent.init)), self._keys["init"])
-        self._update = jax.jit(
-            jax.vmap(self._update_one, in_axes=(0, 0, 1, 1, 0, None)),
-            donate_argnums=0,
-        )
-        self._act = jax.jit(
-            jax.vmap(self._act_one, in_axes=(0, 0, 0, 0, 0, None, None)),
-            static_argnums=6,
-            donate_argnums=1,
-        )
-        self._errors = jax.jit(jax.vmap(self._errors_one))
+        self.init = partial(jax.jit(mapped(agent.init)), self._keys["init"])
+        self._update = jax.jit(mapped(self._update_one, shared=1), donate_argnums=0)
+        self._act = {
+            explore: jax.jit(
+                mapped(partial(self._act_one, explore), shared=1), donate_argnums=1
+            )
+            for explore in (True, False)
+        }
+        self._errors = jax.jit(mapped(self._errors_one))
         self._nothing = jax.jit(self._nothing_all, static_argnums=0)
 
     @property
@@ -62,14 +60,13 @@ class Programs:
         explore: bool,
     ) -> Acted:
         """All branches' actions (R, W, …); randomness by `count`."""
-        return self._act(
+        return self._act[explore](
             state,
             carry,
             jax.device_put(observation.astype(np.float32)),
             jax.device_put(is_first),
             self._keys["acting" if explore else "evaluation"],
             jax.device_put(np.uint32(count)),
-            explore,
         )
 
     def update(
@@ -79,8 +76,8 @@ class Programs:
         return self._update(
             state,
             groups,
-            jax.device_put(indices.rows),
-            jax.device_put(indices.is_first),
+            jax.device_put(np.swapaxes(indices.rows, 0, 1)),
+            jax.device_put(np.swapaxes(indices.is_first, 0, 1)),
             self._keys["learning"],
             jax.device_put(np.uint32(n_updates)),
         )
@@ -111,13 +108,13 @@ class Programs:
 
     def _act_one(
         self,
+        explore: bool,
         state: State,
         carry: Carry,
         observation: jax.Array,
         is_first: jax.Array,
         key: jax.Array,
         count: jax.Array,
-        explore: bool,
     ) -> Acted:
         own = jax.random.fold_in(key, count)
         return self._agent.act(state, carry, observation, is_first, own, explore)
@@ -127,6 +124,26 @@ class Programs:
     ) -> jax.Array:
         batch = gather(self._layout, groups, rows, is_first)
         return self._agent.errors(state, batch)
+
+
+def mapped(function: Callable[..., Any], shared: int = 0) -> Callable[..., Any]:
+    """`function` over the leading axis of all arguments but the last `shared` ones.
+
+    On an accelerator all branches at once. A processor gains nothing from that and has
+    slow products of many small matrices, so there it is one branch after the other,
+    and a branch's numbers do not depend on the others to the last bit.
+    """
+
+    def one_by_one(*arguments: Any) -> Any:
+        cut = len(arguments) - shared
+        own, common = arguments[:cut], arguments[cut:]
+        return jax.lax.map(lambda each: function(*each, *common), own)
+
+    def at_once(*arguments: Any) -> Any:
+        axes = [0] * (len(arguments) - shared) + [None] * shared
+        return jax.vmap(function, in_axes=axes)(*arguments)
+
+    return one_by_one if jax.default_backend() == "cpu" else at_once
 
 
 def _keys(branch_seeds: Sequence[int], purpose: str) -> jax.Array:

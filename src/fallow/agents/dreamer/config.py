@@ -81,6 +81,7 @@ PRESETS.add(
         coder_width=256,
         head_width=256,
         n_starts=256,
+        unroll=8,
         model_rate=3e-4,
         behaviour_rate=9e-5,
     ),
