@@ -146,13 +146,17 @@ class Buffer:
         other. Float16 storage comes back in the fields' own types.
         """
         pieces = self.drawer.draw(batch, length)
-        groups = self._read(pieces, batch, length)
-        out = self.storage.layout.split(groups)
+        out = self._fields(self._read(pieces, batch, length))
         out[IS_FIRST][pieces.sequence, pieces.at] = True
         return out
 
-    def _read(self, pieces: Pieces, batch: int, length: int) -> dict[str, np.ndarray]:
-        """Packed sequences: blocks where rows lie in order, the rest row by row."""
+    def _fields(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Fields (…) of rows of bytes (…, n)."""
+        layout = self.storage.layout
+        return layout.split(layout.grouped(rows))
+
+    def _read(self, pieces: Pieces, batch: int, length: int) -> np.ndarray:
+        """Rows of sequences: blocks where they lie in order, the rest row by row."""
         block = self.book.block_rows
         if len(pieces.at) == batch:
             starts = self.book.rows(pieces.world, pieces.serial)
@@ -164,11 +168,10 @@ class Buffer:
             broken |= pieces.length[first] < length
         if not broken.any():
             return self.storage.read(starts, length)
-        groups = self.storage.read(np.where(broken, 0, starts), length)
-        rows = self.drawer.rows(pieces, batch, length)[broken]
-        for dtype, group in self.storage.groups.items():
-            groups[dtype][broken] = group[rows]
-        return groups
+        rows = self.storage.read(np.where(broken, 0, starts), length)
+        at = self.drawer.rows(pieces, batch, length)[broken]
+        rows[broken] = self.storage.rows[at]
+        return rows
 
     def sweep(
         self, n_chunks: int = 256
@@ -180,8 +183,7 @@ class Buffer:
         slots = self.book.slots(finished=True)
         for begin in range(0, len(slots), n_chunks):
             some = slots[begin : begin + n_chunks]
-            groups = self.storage.read(some * CHUNK, CHUNK)
-            sequences = self.storage.layout.split(groups)
+            sequences = self._fields(self.storage.read(some * CHUNK, CHUNK))
             sequences[IS_FIRST][:, 0] = True
             yield Ticket(some, self.book.stamp[some]), sequences
 
