@@ -24,6 +24,7 @@ from fallow.replay.book import CHUNK, Book
 from fallow.replay.composition import Composition, of_spans
 from fallow.replay.drawer import Drawer
 from fallow.replay.rules import Rule
+from fallow.replay.shortcut import Shortcut
 from fallow.replay.spans import Pieces
 from fallow.replay.storage import IS_FIRST, Field, Layout, Storage
 
@@ -64,6 +65,7 @@ class Buffer:
         self.book = Book(n_worlds, capacity_transitions, seed)
         self.drawer = Drawer(self.book, rule, seed, draw_running)
         self.storage = Storage(layout, self.book.n_slots * CHUNK, folder)
+        self._shortcut = Shortcut.of(self.book, self.storage)
         self._columns = dict(self.storage.columns)
         if n_worlds == 1:  # so that a step's leading axis of one fits a row
             for name, column in self._columns.items():
@@ -93,14 +95,20 @@ class Buffer:
         and leaves the buffer as it was.
         """
         book = self.book
-        step[IS_FIRST] = first = np.asarray(is_first)
+        step[IS_FIRST] = is_first
+        if self._shortcut is None or not self._shortcut.store(step, self.drawer.victim):
+            self._add_checked(step)
+        if regime is not None and regime != book.present_regime:
+            self.set_present_regime(regime)
+
+    def _add_checked(self, step: dict[str, np.ndarray]) -> None:
+        book = self.book
+        step[IS_FIRST] = first = np.asarray(step[IS_FIRST])
         self.storage.layout.check(step, book.n_worlds)
         rows = book.advance_all(first.tolist(), self.drawer.victim)
         at = rows[0] if book.n_worlds == 1 else rows  # an index is cheaper than a list
         for name, column in self._columns.items():
             column[at] = step[name]
-        if regime is not None and regime != book.present_regime:
-            self.set_present_regime(regime)
 
     def add_episode(
         self, world: int = 0, regime: int | None = None, **episode: np.ndarray
