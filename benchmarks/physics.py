@@ -4,18 +4,22 @@
     python benchmarks/physics.py --json     # the numbers
 
 Each round plays one episode of random actions four ways, in slices taken in turn:
-dm_control's environment; the bare MuJoCo steps of 64 worlds, nothing observed or
-rewarded, which bound what any wrapper can reach; 64 worlds on one thread; 64 worlds on
-two. Both sides hold an action for two frames and hand over a flat observation and a
-summed reward; starting an episode is not timed. CPU time is summed over all threads;
-ratios are taken inside a round, and their median is reported with the range.
+dm_control's environment as shipped, in a process of its own; the bare MuJoCo steps of
+64 worlds, nothing observed or rewarded, which bound what any wrapper can reach; 64
+worlds on one thread; 64 worlds on two. Both sides hold an action for two frames and
+hand over a flat observation and a summed reward; starting an episode is not timed. CPU
+time is summed over all threads; ratios are taken inside a round, and their median is
+reported with the range.
 """
 
 import argparse
 import json
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,29 +37,40 @@ REST_S = 0.01  # an idle thread of the way before spins for about a millisecond
 
 PEER, BARE, ONE, TWO = "dm_control", "bare MuJoCo", "worlds, 1 thread", "worlds, 2"
 
-Way = tuple[Callable[[], object], Callable[[], int]]
-"""How to begin an episode, and how to play a slice; that returns its frames."""
+Played = tuple[float, float, float]
+"""Frames, CPU seconds, seconds."""
+Way = tuple[Callable[[], object], Callable[[], Played]]
+"""How to begin an episode, and how to play a slice of it."""
 
 
 def peer(task: str) -> Way:
     """One dm_control environment with the same outputs as the worlds."""
-    from dm_control import suite
+    script = Path(__file__).with_name("physics_peer.py")
+    process = subprocess.Popen(
+        [sys.executable, script, task, str(SLICE), str(ACTION_REPEAT)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
-    domain, name = task.split("-", 1)
-    env = suite.load(domain, name, task_kwargs={"random": 0})
-    random = np.random.default_rng(0)
-    n_actuators = env.action_spec().shape[0]
+    def ask(what: str) -> str:
+        print(what, file=process.stdin, flush=True)
+        return process.stdout.readline()
 
-    def play() -> int:
-        for action in random.uniform(-1, 1, (SLICE, n_actuators)):
-            reward = 0.0
-            for _ in range(ACTION_REPEAT):
-                step = env.step(action)
-                reward += step.reward
-            np.concatenate([np.ravel(part) for part in step.observation.values()])
-        return SLICE * ACTION_REPEAT
+    def play() -> Played:
+        frames, cpu_s, wall_s = map(float, ask("play").split())
+        return frames, cpu_s, wall_s
 
-    return env.reset, play
+    return lambda: ask("begin"), play
+
+
+def timed(play: Callable[[], int]) -> Callable[[], Played]:
+    def work() -> Played:
+        cpu, wall = time.process_time(), time.perf_counter()
+        frames = play()
+        return frames, time.process_time() - cpu, time.perf_counter() - wall
+
+    return work
 
 
 def bare(task: str) -> Way:
@@ -76,7 +91,7 @@ def bare(task: str) -> Way:
             batch.step(nstep=body.n_substeps * ACTION_REPEAT)
         return SLICE * N_WORLDS * ACTION_REPEAT
 
-    return begin, play
+    return begin, timed(play)
 
 
 def ours(task: str, n_threads: int) -> Way:
@@ -93,7 +108,7 @@ def ours(task: str, n_threads: int) -> Way:
             worlds.step(actions)
         return SLICE * N_WORLDS * ACTION_REPEAT
 
-    return worlds.reset, play
+    return worlds.reset, timed(play)
 
 
 def play_round(ways: dict[str, Way]) -> dict[str, tuple[float, float]]:
@@ -107,13 +122,7 @@ def play_round(ways: dict[str, Way]) -> dict[str, tuple[float, float]]:
     for _ in range(N_SLICES - 1):
         for way, (_, play) in ways.items():
             time.sleep(REST_S)
-            cpu, wall = time.process_time(), time.perf_counter()
-            frames = play()
-            totals[way] += (
-                frames,
-                time.process_time() - cpu,
-                time.perf_counter() - wall,
-            )
+            totals[way] += play()
     return {way: (n / cpu, n / wall) for way, (n, cpu, wall) in totals.items()}
 
 

@@ -47,19 +47,23 @@ Work = Callable[[], object]
 
 
 class Ring:
-    """The baseline: one array for each field, a head, and fancy indexing."""
+    """The baseline: one array for each field, a head, and fancy indexing.
+
+    It is added to as a buffer is: arrays with a leading axis of worlds, here one.
+    """
 
     def __init__(self, capacity: int) -> None:
         self.data = {
             name: np.zeros((capacity, *field.shape), field.dtype)
             for name, field in {**FIELDS, "is_first": Field((), "bool")}.items()
         }
+        self.steps = {name: values[:, None] for name, values in self.data.items()}
         self.capacity, self.head, self.size = capacity, 0, 0
         self.random = np.random.default_rng(0)
 
-    def add(self, **step: Any) -> None:
+    def add(self, **step: np.ndarray) -> None:
         for name, value in step.items():
-            self.data[name][self.head] = value
+            self.steps[name][self.head] = value
         self.head = (self.head + 1) % self.capacity
         self.size = min(self.size + 1, self.capacity)
 
@@ -126,35 +130,25 @@ def cpu_s(work: Work) -> float:
 
 
 def draws_and_adds(
-    sample: Callable[[int, int], object], add: Work, n_draws: int
+    replay: Buffer | Ring, step: dict[str, np.ndarray], n_draws: int
 ) -> Work:
     def work() -> None:
         for draw in range(n_draws):
             if draw % DRAWS_BETWEEN_ADDS == 0:
-                add()
-            sample(BATCH, LENGTH)
+                replay.add(**step)
+            replay.sample(BATCH, LENGTH)
 
     return work
 
 
 def measure_rules(ring: Ring) -> dict[str, Any]:
-    one = {name: values[:1] for name, values in steps(1).items()}
-    plain = {name: values[0] for name, values in one.items()}
-    no = np.zeros(1, bool)
+    one = {**steps(1), "is_first": np.zeros(1, bool)}
     results = {}
     for rule in RULES:
         buffer = full_buffer(rule)
-
-        def add(buffer: Buffer = buffer) -> None:
-            buffer.add(is_first=no, **one)
-
-        def add_plain() -> None:
-            ring.add(is_first=False, **plain)
-
         name = rule.split(":")[0]
         results[name] = paired(
-            draws_and_adds(buffer.sample, add, 320),
-            draws_and_adds(ring.sample, add_plain, 320),
+            draws_and_adds(buffer, one, 320), draws_and_adds(ring, one, 320)
         )
         if name == "passive":
             results["passive, no adds"] = paired(
@@ -191,22 +185,19 @@ def book_bytes(buffer: Buffer) -> int:
 
 
 def measure_adds(ring: Ring) -> dict[str, float]:
-    buffer = full_buffer("passive")
+    """Both are given the same arrays in the same call."""
     n = 20_000
-    content = steps(n)
-    batched = [{k: v[i : i + 1] for k, v in content.items()} for i in range(n)]
-    plain = [{k: v[i] for k, v in content.items()} for i in range(n)]
-    yes, no = np.ones(1, bool), np.zeros(1, bool)
+    content = {**steps(n), "is_first": np.arange(n) % EPISODE == 0}
+    each = [{k: v[i : i + 1] for k, v in content.items()} for i in range(n)]
 
-    def ours() -> None:
-        for index, step in enumerate(batched):
-            buffer.add(is_first=no if index % EPISODE else yes, **step)
+    def adding(replay: Buffer | Ring) -> Work:
+        def work() -> None:
+            for step in each:
+                replay.add(**step)
 
-    def baseline() -> None:
-        for index, step in enumerate(plain):
-            ring.add(is_first=index % EPISODE == 0, **step)
+        return work
 
-    return paired(ours, baseline)
+    return paired(adding(full_buffer("passive")), adding(ring), 3 * N_ROUNDS)
 
 
 def measure_peers(ring: Ring) -> dict[str, Any]:

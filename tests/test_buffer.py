@@ -226,6 +226,7 @@ def test_a_bad_step_is_named_and_changes_nothing(changes: dict, message: str) ->
         (lambda: Buffer(SMALL, capacity_transitions=0), "capacity_transitions is 0"),
         (lambda: Buffer(SMALL, n_worlds=0), "n_worlds is 0"),
         (lambda: Buffer({"is_first": Field(())}), "is_first is stored by itself"),
+        (lambda: Buffer({"x": Field((), "object")}), "x is of Python objects"),
         (lambda: Buffer(SMALL, rule="recancy"), "did you mean 'recency'"),
         (lambda: Buffer(SMALL, rule="recency:window=5"), "window_transitions"),
         (lambda: filled(9, rule="recency:window_transitions=0"), "is 0; .* 1 or more"),

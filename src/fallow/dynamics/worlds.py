@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fallow import options
-from fallow.dynamics import simulator
+from fallow.dynamics import arguments, simulator
 from fallow.dynamics.conditions import Condition
+from fallow.dynamics.frames import player, plays_at_once
 from fallow.dynamics.shifts import Fields, write
 from fallow.dynamics.simulator import STAGE_NONE, STAGE_VELOCITY
 from fallow.dynamics.tasks import EPISODE_FRAMES, TASKS, Task
@@ -71,16 +72,16 @@ class Worlds:
     ) -> None:
         mujoco = simulator.load()
         self.task = TASKS[task] if isinstance(task, str) else task
-        seeds = _checked_seeds(seeds)
+        seeds = arguments.checked_seeds(seeds)
         self.n_agents, self.n_worlds = seeds.shape
-        self.action_repeat = _checked_repeat(action_repeat)
+        self.action_repeat = arguments.checked_repeat(action_repeat)
         if frames_per_step is None:
             frames_per_step = self.n_worlds * action_repeat
         options.whole("worlds", "frames_per_step", frames_per_step, at_least=0)
         options.whole("worlds", "n_threads", n_threads, at_least=0)
         self.frames_per_step = frames_per_step
         self.model = simulator.compile_body(self.task.body)
-        self.conditions = _one_each(conditions, self.n_agents)
+        self.conditions = arguments.one_each(conditions, self.n_agents)
         self.schedule_seeds = [
             int(s) for s in (seeds[:, 0] if schedule_seeds is None else schedule_seeds)
         ]
@@ -99,12 +100,12 @@ class Worlds:
             self.model,
             seeds.size,
             min(n_threads or os.cpu_count() or 1, seeds.size),
-            persistent=True,
+            persistent=not plays_at_once(self.task),
         )
         self._view = SimpleNamespace(
             **{name: self._batch.bind(name) for name in self.task.body.fields}
         )
-        self._ctrl = self._batch.bind("ctrl")
+        self._play = player(self._batch, self.task, self._view, self.action_repeat)
         self._fields = _expand(self._batch, [c.fields(0) for c in self._courses])
         self._scratch = (self._batch.get_model(0), mujoco.MjData(self.model))
         self._random = [np.random.RandomState(seed) for seed in seeds.flat]
@@ -157,18 +158,13 @@ class Worlds:
         commanded = self._checked_actions(actions)
         frame, regime = self.clock_frames, self.regime
         before = self._batch.state.copy()
-        reward = np.zeros(self._batch.nsim)
-        for _ in range(self.action_repeat):
-            self._ctrl[:] = commanded
-            self._batch.step(nstep=self.task.body.n_substeps, stage=STAGE_VELOCITY)
-            reward += self.task.reward(self._view)
+        reward = self._play(commanded)
         self._check_physics(before)
         self._elapsed_frames += self.action_repeat
         truncated = self._elapsed_frames >= EPISODE_FRAMES
         self._observation = self._observe()
         arrived = self.observation
-        self._clock_frames += self.frames_per_step
-        self._apply_dynamics()
+        self._advance_clock()
         if truncated.any():
             self._begin_episodes(np.flatnonzero(truncated))
         return Step(arrived, reward.reshape(truncated.shape), truncated, frame, regime)
@@ -179,7 +175,7 @@ class Worlds:
         Returns the observations.
         """
         if seeds is not None:
-            seeds = _checked_seeds(seeds)
+            seeds = arguments.checked_seeds(seeds)
             if seeds.size != self._batch.nsim:
                 raise FallowError(
                     f"{seeds.size} seeds for {self._batch.nsim} worlds; give one each"
@@ -220,7 +216,9 @@ class Worlds:
     def snapshot(self, agent: int = 0, world: int = 0) -> tuple[Any, Any]:
         """One world as its own (`MjModel`, `MjData`), to render or to inspect."""
         row = agent * self.n_worlds + world
-        return self._batch.get_model(row), self._batch.get_data(row)
+        model, data = self._batch.get_model(row), self._batch.get_data(row)
+        simulator.load().mj_step1(model, data)  # positions, velocities, sensors
+        return model, data
 
     def save(self) -> dict[str, np.ndarray]:
         """All that `restore` needs to go on to the bit, as arrays with leading (A, W).
@@ -312,6 +310,12 @@ class Worlds:
         observation = self.task.body.observe(self._view)
         return observation.reshape(self.n_agents, self.n_worlds, -1)
 
+    def _advance_clock(self) -> None:
+        self._clock_frames += self.frames_per_step
+        self._frames_to_change -= self.frames_per_step
+        if self._frames_to_change <= 0:
+            self._apply_dynamics()
+
     def _apply_dynamics(self) -> None:
         """Write the model fields of every agent that has entered a new segment."""
         for agent in np.flatnonzero(self._clock_frames >= self._segment_ends):
@@ -326,6 +330,7 @@ class Worlds:
                 write(fields, self._fields, rows)
                 # forces already computed for the next step saw the old numbers
                 self._batch.forward(ids=rows, stage=STAGE_VELOCITY)
+        self._frames_to_change = (self._segment_ends - self._clock_frames).min()
 
     def _checked_actions(self, actions: np.ndarray) -> np.ndarray:
         actions = np.asarray(actions, dtype=np.float64)
@@ -360,39 +365,3 @@ def _expand(batch: Any, fields_by_agent: list[Fields]) -> Fields:
     """Give each world its own values of every field that some agent's shift writes."""
     names = {name for fields in fields_by_agent for name in fields}
     return {name: batch.expand(name) for name in sorted(names)}
-
-
-def _checked_seeds(seeds: Any) -> np.ndarray:
-    seeds = np.asarray(seeds)
-    if seeds.ndim == 0:
-        seeds = seeds[None, None]
-    if seeds.ndim != 2 or seeds.size == 0 or not np.issubdtype(seeds.dtype, np.integer):
-        raise FallowError(
-            f"seeds have shape {seeds.shape} and type {seeds.dtype}; they must be "
-            "whole numbers of shape (agents, worlds)"
-        )
-    if (seeds < 0).any() or (seeds >= 2**32).any():
-        raise FallowError(f"a seed of {seeds.min()}; seeds are 0 to {2**32 - 1}")
-    return seeds
-
-
-def _checked_repeat(action_repeat: int) -> int:
-    options.whole("worlds", "action_repeat", action_repeat, at_least=1)
-    if EPISODE_FRAMES % action_repeat:
-        raise FallowError(
-            f"worlds: action_repeat is {action_repeat}; it must divide the "
-            f"{EPISODE_FRAMES} frames of an episode"
-        )
-    return action_repeat
-
-
-def _one_each(
-    conditions: str | Condition | Sequence[str | Condition], n_agents: int
-) -> list[Condition]:
-    if isinstance(conditions, str | Condition):
-        conditions = [conditions] * n_agents
-    if len(conditions) != n_agents:
-        raise FallowError(
-            f"{len(conditions)} conditions for {n_agents} agents; give one, or one each"
-        )
-    return [Condition.parse(condition) for condition in conditions]

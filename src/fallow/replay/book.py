@@ -52,6 +52,7 @@ class Book:
         """Next serial of each world."""
         self._lags: list[int | None] = [None] * n_worlds  # time less serial, now
         self._base_rows = [0] * n_worlds  # of the chunk being filled
+        self._quiet_until = 0  # serial before which only a single world's head moves
         self.is_ring = True
         """Whether every world's slots follow each other in order, oldest first."""
         self.slot_of = np.full((n_worlds, 64), FREE, np.int32)  # by world and chunk
@@ -78,6 +79,7 @@ class Book:
         self, world: int, is_first: bool, time: int, victim: Victim | None
     ) -> int:
         """Make room for one step of a world; returns its row."""
+        self._quiet_until = 0
         serial = self.heads[world]
         offset = serial % CHUNK
         if offset == 0:
@@ -108,8 +110,21 @@ class Book:
         self.version += 1
         return rows
 
+    def advance_one(self, is_first: bool, victim: Victim | None) -> int:
+        """Make room for one step of a single world; returns its row."""
+        serial = self.heads[0]
+        if is_first or serial >= self._quiet_until:
+            (row,) = self.advance_all([is_first], victim)
+            self._quiet_until = (serial // CHUNK + 1) * CHUNK
+            return row
+        self.heads[0] = serial + 1  # only the head moves
+        self.now += 1
+        self.version += 1
+        return self._base_rows[0] + serial % CHUNK
+
     def end_episode(self, world: int) -> None:
         """The running episode of a world is over; it belongs to the present regime."""
+        self._quiet_until = 0
         episode = self.running[world]
         if episode != FREE:
             self.episodes["stop"][episode] = self.heads[world]
@@ -344,6 +359,7 @@ class Book:
             if head % CHUNK:
                 self._base_rows[world] = int(self.slot_of[world, head // CHUNK]) * CHUNK
         self._sorted_at = -1
+        self._quiet_until = 0
 
 
 _BY_SLOT = ("world", "chunk", "key", "error", "visits", "stamp")

@@ -24,6 +24,7 @@ from fallow.replay.book import CHUNK, Book
 from fallow.replay.composition import Composition, of_spans
 from fallow.replay.drawer import Drawer
 from fallow.replay.rules import Rule
+from fallow.replay.shortcut import Shortcut
 from fallow.replay.spans import Pieces
 from fallow.replay.storage import IS_FIRST, Field, Layout, Storage
 
@@ -64,6 +65,7 @@ class Buffer:
         self.book = Book(n_worlds, capacity_transitions, seed)
         self.drawer = Drawer(self.book, rule, seed, draw_running)
         self.storage = Storage(layout, self.book.n_slots * CHUNK, folder)
+        self._shortcut = Shortcut.of(self.book, self.storage)
         self._columns = dict(self.storage.columns)
         if n_worlds == 1:  # so that a step's leading axis of one fits a row
             for name, column in self._columns.items():
@@ -93,14 +95,20 @@ class Buffer:
         and leaves the buffer as it was.
         """
         book = self.book
-        step[IS_FIRST] = first = np.asarray(is_first)
+        step[IS_FIRST] = is_first
+        if self._shortcut is None or not self._shortcut.store(step, self.drawer.victim):
+            self._add_checked(step)
+        if regime is not None and regime != book.present_regime:
+            self.set_present_regime(regime)
+
+    def _add_checked(self, step: dict[str, np.ndarray]) -> None:
+        book = self.book
+        step[IS_FIRST] = first = np.asarray(step[IS_FIRST])
         self.storage.layout.check(step, book.n_worlds)
         rows = book.advance_all(first.tolist(), self.drawer.victim)
         at = rows[0] if book.n_worlds == 1 else rows  # an index is cheaper than a list
         for name, column in self._columns.items():
             column[at] = step[name]
-        if regime is not None and regime != book.present_regime:
-            self.set_present_regime(regime)
 
     def add_episode(
         self, world: int = 0, regime: int | None = None, **episode: np.ndarray
@@ -146,13 +154,17 @@ class Buffer:
         other. Float16 storage comes back in the fields' own types.
         """
         pieces = self.drawer.draw(batch, length)
-        groups = self._read(pieces, batch, length)
-        out = self.storage.layout.split(groups)
+        out = self._fields(self._read(pieces, batch, length))
         out[IS_FIRST][pieces.sequence, pieces.at] = True
         return out
 
-    def _read(self, pieces: Pieces, batch: int, length: int) -> dict[str, np.ndarray]:
-        """Packed sequences: blocks where rows lie in order, the rest row by row."""
+    def _fields(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Fields (…) of rows of bytes (…, n)."""
+        layout = self.storage.layout
+        return layout.split(layout.grouped(rows))
+
+    def _read(self, pieces: Pieces, batch: int, length: int) -> np.ndarray:
+        """Rows of sequences: blocks where they lie in order, the rest row by row."""
         block = self.book.block_rows
         if len(pieces.at) == batch:
             starts = self.book.rows(pieces.world, pieces.serial)
@@ -164,11 +176,10 @@ class Buffer:
             broken |= pieces.length[first] < length
         if not broken.any():
             return self.storage.read(starts, length)
-        groups = self.storage.read(np.where(broken, 0, starts), length)
-        rows = self.drawer.rows(pieces, batch, length)[broken]
-        for dtype, group in self.storage.groups.items():
-            groups[dtype][broken] = group[rows]
-        return groups
+        rows = self.storage.read(np.where(broken, 0, starts), length)
+        at = self.drawer.rows(pieces, batch, length)[broken]
+        rows[broken] = self.storage.rows[at]
+        return rows
 
     def sweep(
         self, n_chunks: int = 256
@@ -180,8 +191,7 @@ class Buffer:
         slots = self.book.slots(finished=True)
         for begin in range(0, len(slots), n_chunks):
             some = slots[begin : begin + n_chunks]
-            groups = self.storage.read(some * CHUNK, CHUNK)
-            sequences = self.storage.layout.split(groups)
+            sequences = self._fields(self.storage.read(some * CHUNK, CHUNK))
             sequences[IS_FIRST][:, 0] = True
             yield Ticket(some, self.book.stamp[some]), sequences
 

@@ -1,4 +1,4 @@
-"""Where the bytes live: all fields of a row side by side, one array for each type.
+"""Where the bytes live: all fields of a row side by side, grouped by type.
 
 Neighbouring rows of a stream lie one after the other, so a sequence is one block of
 memory and a batch is a handful of block copies.
@@ -29,7 +29,7 @@ class Field(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a field stands: which array, which columns, and how it comes back."""
+    """Where a field stands: which group, which columns, and how it comes back."""
 
     group: str
     columns: int | slice
@@ -47,7 +47,7 @@ class Layout:
     fields: dict[str, Field]
     places: dict[str, Place]
     widths: dict[str, int]
-    """Columns of each array, by the type it stores."""
+    """Columns of each group, by the type it stores."""
 
     @classmethod
     def of(cls, given: Mapping[str, Field], half: bool = False) -> "Layout":
@@ -60,6 +60,10 @@ class Layout:
         places: dict[str, Place] = {}
         widths: dict[str, int] = {}
         for name, field in fields.items():
+            if np.dtype(field.dtype).hasobject:
+                raise FallowError(
+                    f"{name} is of Python objects; a buffer stores numbers and flags"
+                )
             own = np.dtype(field.dtype).name
             group = "float16" if half and own.startswith("float") else own
             start = widths.get(group, 0)
@@ -101,6 +105,26 @@ class Layout:
             if dtype.kind == "f":
                 _check_numbers(name, values, is_halved)
 
+    @cached_property
+    def octets(self) -> dict[str, slice]:
+        """Where each group lies in a row of bytes: wide types first, flags last."""
+        spans, end = {}, 0
+        order = sorted(self.widths, key=lambda g: (g == "bool", -np.dtype(g).itemsize))
+        for group in order:
+            begin, end = end, end + self.widths[group] * np.dtype(group).itemsize
+            spans[group] = slice(begin, end)
+        return spans
+
+    @property
+    def n_octets(self) -> int:
+        """Bytes of a row, such that all numbers of the next one are aligned."""
+        align = max(np.dtype(group).alignment for group in self.widths)
+        return -(-self.octets["bool"].stop // align) * align
+
+    def grouped(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Groups (…, width) as views of rows of bytes (…, n_octets)."""
+        return {group: rows[..., at].view(group) for group, at in self.octets.items()}
+
     def split(self, groups: Mapping[str, Any]) -> dict[str, Any]:
         """Fields as views of packed arrays (…, width), in their own shape and type."""
         out = {}
@@ -120,46 +144,40 @@ class Storage:
     ) -> None:
         self.layout = layout
         self.n_rows = n_rows
-        self.groups = {
-            dtype: _allocate((n_rows, width), dtype, folder)
-            for dtype, width in layout.widths.items()
-        }
+        self.rows = _allocate((n_rows, layout.n_octets), folder)
+        self.groups = layout.grouped(self.rows)
         uncast = {n: place._replace(cast=None) for n, place in layout.places.items()}
         self.columns = replace(layout, places=uncast).split(self.groups)
         """Every field as a view of all rows, to write to."""
-        self._windows: dict[int, dict[str, np.ndarray]] = {}
+        self._windows: dict[int, np.ndarray] = {}
 
-    def read(self, starts: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """Blocks of `length` rows from each of `starts` (B,): packed (B, length, w)."""
+    def read(self, starts: np.ndarray, length: int) -> np.ndarray:
+        """Blocks of `length` rows from each of `starts` (B,): bytes (B, length, n)."""
         if length not in self._windows:
-            self._windows[length] = {
-                dtype: as_strided(
-                    group,
-                    (self.n_rows - length + 1, length, group.shape[1]),
-                    (group.strides[0], *group.strides),
-                    writeable=False,
-                )
-                for dtype, group in self.groups.items()
-            }
-        return {dtype: group[starts] for dtype, group in self._windows[length].items()}
+            row, octet = self.rows.strides
+            self._windows[length] = as_strided(
+                self.rows,
+                (self.n_rows - length + 1, length, self.rows.shape[1]),
+                (row, row, octet),
+                writeable=False,
+            )
+        return self._windows[length][starts]
 
     def n_bytes(self) -> int:
         """Bytes of all rows."""
-        return sum(group.nbytes for group in self.groups.values())
+        return self.rows.nbytes
 
 
-def _allocate(
-    shape: tuple[int, int], dtype: str, folder: str | Path | None
-) -> np.ndarray:
+def _allocate(shape: tuple[int, int], folder: str | Path | None) -> np.ndarray:
     if folder is None:
-        return np.zeros(shape, dtype)
-    path = Path(folder) / f"{dtype}.rows"
+        return np.zeros(shape, np.uint8)
+    path = Path(folder) / "replay.rows"
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
         raise FallowError(
             f"{path} exists already; give each buffer a folder of its own"
         )
-    return np.memmap(path, dtype, "w+", shape=shape)
+    return np.memmap(path, np.uint8, "w+", shape=shape)
 
 
 def _check_numbers(name: str, values: np.ndarray, is_halved: bool) -> None:

@@ -1,0 +1,50 @@
+"""What worlds are made with, checked."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fallow import options
+from fallow.dynamics.conditions import Condition
+from fallow.dynamics.tasks import EPISODE_FRAMES
+from fallow.errors import FallowError
+
+
+def checked_seeds(seeds: Any) -> np.ndarray:
+    """Seeds (agents, worlds); a single number is one world."""
+    seeds = np.asarray(seeds)
+    if seeds.ndim == 0:
+        seeds = seeds[None, None]
+    if seeds.ndim != 2 or seeds.size == 0 or not np.issubdtype(seeds.dtype, np.integer):
+        raise FallowError(
+            f"seeds have shape {seeds.shape} and type {seeds.dtype}; they must be "
+            "whole numbers of shape (agents, worlds)"
+        )
+    if (seeds < 0).any() or (seeds >= 2**32).any():
+        raise FallowError(f"a seed of {seeds.min()}; seeds are 0 to {2**32 - 1}")
+    return seeds
+
+
+def checked_repeat(action_repeat: int) -> int:
+    """Frames for which an action is held: such that episodes are whole actions."""
+    options.whole("worlds", "action_repeat", action_repeat, at_least=1)
+    if EPISODE_FRAMES % action_repeat:
+        raise FallowError(
+            f"worlds: action_repeat is {action_repeat}; it must divide the "
+            f"{EPISODE_FRAMES} frames of an episode"
+        )
+    return action_repeat
+
+
+def one_each(
+    conditions: str | Condition | Sequence[str | Condition], n_agents: int
+) -> list[Condition]:
+    """Conditions, one for each agent, from one for all or a list."""
+    if isinstance(conditions, str | Condition):
+        conditions = [conditions] * n_agents
+    if len(conditions) != n_agents:
+        raise FallowError(
+            f"{len(conditions)} conditions for {n_agents} agents; give one, or one each"
+        )
+    return [Condition.parse(condition) for condition in conditions]
