@@ -28,7 +28,7 @@ import numpy as np
 
 from fallow.agents import AGENTS
 from fallow.agents.fleet import Fleet
-from fallow.agents.programs import Programs, named
+from fallow.agents.programs import Programs
 from fallow.dynamics import TASKS
 from fallow.records import Branch
 from fallow.replay import Field
@@ -91,7 +91,7 @@ def measure(agent, n_branches: int, n_updates: int, n_rounds: int, trace) -> dic
     buffer = filled(agent, n_branches)
     programs = Programs(agent, buffer.layout, list(range(n_branches)))
     state = programs.init()
-    state_bytes = sum(leaf.nbytes for leaf in named(state).values())
+    state_bytes = sum(leaf.nbytes for leaf in state)
     batch, length = agent.schedule.batch, agent.schedule.length
 
     def round_of_updates(state):
@@ -164,9 +164,8 @@ def print_kernels(trace: str, n_updates: int, n_shown: int = 45) -> None:
     for name, us in total.most_common(n_shown):
         each = us / count[name]
         share = us / max(all_us, 1e-9)
-        print(
-            f"  {share:6.1%} {count[name] / n_updates:7.1f} x {each:8.1f} us {name[:90]}"
-        )
+        n_each = count[name] / n_updates
+        print(f"  {share:6.1%} {n_each:7.1f} x {each:8.1f} us {name[:80]}")
 
 
 def main() -> None:

@@ -37,12 +37,29 @@ class Schedule(NamedTuple):
 class Agent(Protocol):
     """One branch's agent. Nothing in it knows that it has siblings."""
 
-    name: str
-    preset: str
-    config: Any
-    n_columns: int
-    n_actuators: int
-    schedule: Schedule
+    @property
+    def name(self) -> str:
+        """As in the registry."""
+
+    @property
+    def preset(self) -> str:
+        """Name of its sizes."""
+
+    @property
+    def config(self) -> Any:
+        """Its sizes, a dataclass."""
+
+    @property
+    def n_columns(self) -> int:
+        """Numbers in an observation."""
+
+    @property
+    def n_actuators(self) -> int:
+        """Numbers in an action."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """How much it lives and learns."""
 
     def init(self, key: jax.Array) -> State:
         """An agent that has not learned yet."""

@@ -13,8 +13,8 @@ import numpy as np
 
 from fallow import options, seeds
 from fallow.agents import AGENTS
-from fallow.agents.agent import Agent, Carry, State
-from fallow.agents.programs import Metrics, Programs, named
+from fallow.agents.agent import Agent, Carry
+from fallow.agents.programs import Leaves, Metrics, Programs
 from fallow.dynamics import TASKS, Step, Worlds
 from fallow.dynamics.tasks import EPISODE_FRAMES
 from fallow.errors import FallowError
@@ -27,6 +27,11 @@ SWEEP_STEPS = 500
 """Steps between two sweeps of the model's errors, for rules that ask for them."""
 WATCH_STEPS = 50
 """Steps between two looks at the metrics."""
+
+
+Moments = tuple[np.ndarray | None, np.ndarray | None]
+"""Mean and standard deviation of a policy; random actions have none."""
+NO_POLICY: Moments = (None, None)
 
 
 class LearningError(RuntimeError):
@@ -80,7 +85,7 @@ class Fleet:
             capacity_transitions,
         )
         self.programs = Programs(agent, self.buffer.layout, self._seeds)
-        self.state: State = self.programs.init()
+        self.state: Leaves = self.programs.init()
         self.carry: Carry = self.programs.nothing(self.schedule.n_worlds)
         self.n_steps = 0
         self.n_updates = 0
@@ -105,8 +110,9 @@ class Fleet:
 
     def step(self) -> Step:
         """One transition of every world of every branch, and the updates then due."""
+        policy = NO_POLICY
         if self.n_steps < self.schedule.prefill_steps:
-            actions, policy = self._random_actions(), (None, None)
+            actions = self._random_actions()
             step = self.worlds.step(actions)
         else:
             if self.n_updates == 0:
@@ -178,7 +184,7 @@ class Fleet:
         self,
         actions: np.ndarray,
         step: Step,
-        policy: tuple[np.ndarray | None, np.ndarray | None],
+        policy: Moments,
     ) -> None:
         # the first act after random actions begins from nothing, as at a start
         self.begins[:] = self.n_steps + 1 == self.schedule.prefill_steps
@@ -302,7 +308,3 @@ class Fleet:
             frames_per_step=frames,
             n_threads=self._n_threads,
         )
-
-    def state_bytes(self) -> int:
-        """Device memory of all branches' learners."""
-        return sum(leaf.nbytes for leaf in named(self.state).values())

@@ -15,10 +15,15 @@ from fallow.replay.storage import Layout
 Metrics = dict[str, jax.Array]
 
 
+Leaves = list[jax.Array]
+"""A state as a plain list: taking nested modules apart costs a millisecond a call."""
+
+
 class Programs:
     """Acting, learning and scoring for R branches in one call each.
 
-    Every branch has its own random keys, from its seed, the purpose and a count.
+    Every branch has its own random keys, from its seed, the purpose and a count. A
+    state goes in and out as its leaves; `tree` puts them together again.
     """
 
     def __init__(self, agent: Agent, layout: Layout, branch_seeds: Sequence[int]):
@@ -27,7 +32,9 @@ class Programs:
             purpose: _keys(branch_seeds, purpose)
             for purpose in ("init", "learning", "acting", "evaluation")
         }
-        self.init = partial(jax.jit(mapped(agent.init)), self._keys["init"])
+        one = jax.eval_shape(agent.init, jax.random.key(0))
+        self._tree = jax.tree.structure(one)
+        self._init = jax.jit(mapped(lambda key: jax.tree.leaves(agent.init(key))))
         self._update = jax.jit(mapped(self._update_one, shared=1), donate_argnums=0)
         self._act = {
             explore: jax.jit(
@@ -43,6 +50,14 @@ class Programs:
         """R."""
         return len(self._keys["init"])
 
+    def init(self) -> Leaves:
+        """(R, …) learners that have not learned yet."""
+        return self._init(self._keys["init"])
+
+    def tree(self, leaves: Leaves) -> State:
+        """The agent's own state of these leaves."""
+        return jax.tree.unflatten(self._tree, leaves)
+
     def nothing(self, n_worlds: int) -> Carry:
         """(R, W, …) carries of worlds that all begin anew."""
         return self._nothing(n_worlds)
@@ -52,7 +67,7 @@ class Programs:
 
     def act(
         self,
-        state: State,
+        state: Leaves,
         carry: Carry,
         observation: np.ndarray,
         is_first: np.ndarray,
@@ -70,8 +85,8 @@ class Programs:
         )
 
     def update(
-        self, state: State, groups: Groups, indices: Indices, n_updates: int
-    ) -> tuple[State, Metrics]:
+        self, state: Leaves, groups: Groups, indices: Indices, n_updates: int
+    ) -> tuple[Leaves, Metrics]:
         """As many updates as there are indices, after `n_updates` were made."""
         return self._update(
             state,
@@ -82,7 +97,7 @@ class Programs:
             jax.device_put(np.uint32(n_updates)),
         )
 
-    def errors(self, state: State, groups: Groups, indices: Indices) -> np.ndarray:
+    def errors(self, state: Leaves, groups: Groups, indices: Indices) -> np.ndarray:
         """(R, n) errors of the sequences of a sweep."""
         rows, is_first = indices.rows[0], indices.is_first[0]
         errors = self._errors(
@@ -92,38 +107,39 @@ class Programs:
 
     def _update_one(
         self,
-        state: State,
+        leaves: Leaves,
         groups: Groups,
         rows: jax.Array,
         is_first: jax.Array,
         key: jax.Array,
         n_updates: jax.Array,
-    ) -> tuple[State, Metrics]:
+    ) -> tuple[Leaves, Metrics]:
+        state = self.tree(leaves)
         metrics: Metrics = {}
         for k in range(len(rows)):  # unrolled: a scan would copy the state
             batch = gather(self._layout, groups, rows[k], is_first[k])
             own = jax.random.fold_in(key, n_updates + k)
             state, metrics = self._agent.update(state, batch, own)
-        return state, metrics
+        return jax.tree.leaves(state), metrics
 
     def _act_one(
         self,
         explore: bool,
-        state: State,
+        leaves: Leaves,
         carry: Carry,
         observation: jax.Array,
         is_first: jax.Array,
         key: jax.Array,
         count: jax.Array,
     ) -> Acted:
-        own = jax.random.fold_in(key, count)
+        state, own = self.tree(leaves), jax.random.fold_in(key, count)
         return self._agent.act(state, carry, observation, is_first, own, explore)
 
     def _errors_one(
-        self, state: State, groups: Groups, rows: jax.Array, is_first: jax.Array
+        self, leaves: Leaves, groups: Groups, rows: jax.Array, is_first: jax.Array
     ) -> jax.Array:
         batch = gather(self._layout, groups, rows, is_first)
-        return self._agent.errors(state, batch)
+        return self._agent.errors(self.tree(leaves), batch)
 
 
 def mapped(function: Callable[..., Any], shared: int = 0) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -24,7 +24,8 @@ from fallow.errors import FallowError
 KIND, VERSION = "branch", 1
 
 
-class Place(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Place:
     """Where a branch was saved: the folder of a checkpoint, and its number in it."""
 
     folder: Path
@@ -119,7 +120,8 @@ def begin(fleet: Fleet, places: Sequence[Place]) -> list[Loaded]:
             f"fleet: {sorted(set(counts))} (steps, updates)"
         )
     arrays = [own for own, _ in loaded]
-    fleet.state = _stacked(fleet.state, "state", arrays)
+    tree = fleet.programs.tree(fleet.state)
+    fleet.state = jax.tree.leaves(_stacked(tree, "state", arrays))
     fleet.carry = _stacked(fleet.carry, "carry", arrays)
     fleet.n_steps, fleet.n_updates = counts[0]
     for index, (place, branch) in enumerate(zip(places, fleet.branches, strict=True)):
@@ -139,7 +141,8 @@ def begin(fleet: Fleet, places: Sequence[Place]) -> list[Loaded]:
 
 def _save_branch(fleet: Fleet, index: int, place: Place) -> None:
     arrays = {"begins": fleet.begins[index]}
-    for prefix, tree in (("state", fleet.state), ("carry", fleet.carry)):
+    state = fleet.programs.tree(fleet.state)
+    for prefix, tree in (("state", state), ("carry", fleet.carry)):
         for name, leaf in named(tree).items():
             arrays[f"{prefix}/{name}"] = _plain(leaf[index])
     for name, values in fleet.worlds.save().items():

@@ -169,7 +169,10 @@ def _backward(
         soft.logits.sum((0, 1)),
         d_start,
     )
-    return d_net, d_state, Inputs(d_p1, d_p3, None, None)
+    d_inputs = inputs._replace(
+        from_action=d_p1, from_embed=d_p3, is_first=None, uniform=None
+    )
+    return d_net, d_state, d_inputs
 
 
 def _backward_scan(

@@ -58,7 +58,7 @@ class _Tapped(NamedTuple):
     taps: Weights
     inputs: Weights
 
-    def __call__(self, name: str, x: jax.Array) -> jax.Array:
+    def product(self, name: str, x: jax.Array) -> jax.Array:
         self.inputs[name] = x = x.astype(self.weights[name].dtype)
         return _tapped(x, self.weights[name], self.taps[name])
 
@@ -82,7 +82,7 @@ def _run(
     @partial(saving_products, prevent_cse=False)
     def body(carry: Any, x_taps: Any) -> tuple[Any, tuple[Any, Weights]]:
         products = _Tapped(given.weights, x_taps[1], {})
-        carry, y = step(products, given.small, given.fixed, carry, x_taps[0])
+        carry, y = step(products.product, given.small, given.fixed, carry, x_taps[0])
         return carry, (y, products.inputs)
 
     return jax.lax.scan(body, carry, (xs, taps), unroll=unroll)

@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 
 from fallow.agents.dreamer import latent, twohot
+from fallow.agents.dreamer.follow import State
 from fallow.agents.dreamer.hoist import Given, Products, scan
 from fallow.agents.dreamer.layers import MLP, activate, saving_products
 from fallow.agents.dreamer.networks import Actor, Policy, WorldModel
-from fallow.agents.dreamer.rssm import RSSM, Sequence, State
+from fallow.agents.dreamer.rssm import RSSM, Sequence
 
 DYNAMICS_SCALE, REPRESENTATION_SCALE = 0.5, 0.1
 FREE_NATS = 1.0
@@ -128,14 +129,11 @@ def lambda_returns(
     """
     bootstrap = reward[1:] + proceeds[1:] * (1 - LAMBDA) * value[1:]
 
-    def step(later: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple:
-        now = x[0] + LAMBDA * x[1] * later
-        return now, now
-
-    _, returns = jax.lax.scan(
-        step, value[-1], (bootstrap, proceeds[1:]), reverse=True, unroll=len(bootstrap)
-    )
-    return returns
+    later, returns = value[-1], []
+    for t in reversed(range(len(bootstrap))):
+        later = bootstrap[t] + LAMBDA * proceeds[t + 1] * later
+        returns.append(later)
+    return jnp.stack(returns[::-1])
 
 
 def normalised(limits: jax.Array, returns: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -10,10 +10,10 @@ import optax
 
 from fallow.agents.dreamer import losses
 from fallow.agents.dreamer.config import Config
+from fallow.agents.dreamer.follow import State as Latent
 from fallow.agents.dreamer.layers import MLP, computing_in
 from fallow.agents.dreamer.losses import Batch, Metrics
 from fallow.agents.dreamer.networks import Actor, WorldModel, critic
-from fallow.agents.dreamer.rssm import State as Latent
 
 MODEL_CLIP, BEHAVIOUR_CLIP = 1000.0, 100.0
 """Largest norm of a gradient."""
@@ -160,10 +160,9 @@ def _update_behaviour(
         state.critic,
         state.slow_critic,
     )
-    model, value, slow_value = (
-        computing_in(network, config.compute)
-        for network in (state.model, state.critic, slow)
-    )
+    model = computing_in(state.model, config.compute)
+    value = computing_in(state.critic, config.compute)
+    slow_value = computing_in(slow, config.compute)
 
     def actor_loss(actor: Actor) -> tuple[jax.Array, losses.Imagined]:
         actor = computing_in(actor, config.compute)

@@ -21,7 +21,7 @@ def symexp(x: jax.Array) -> jax.Array:
 
 def bins() -> jax.Array:
     """(255,) the bins' places."""
-    return jnp.linspace(-LIMIT, LIMIT, N_BINS)
+    return (jnp.arange(N_BINS) - N_BINS // 2) * _WIDTH
 
 
 def two_hot(x: jax.Array) -> jax.Array:

@@ -1,0 +1,376 @@
+"""DreamerV3's mathematics against hand-computed numbers and automatic gradients."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fallow.agents.dreamer import (
+    cost,
+    follow,
+    hoist,
+    latent,
+    layers,
+    losses,
+    train,
+    twohot,
+)
+from fallow.agents.dreamer.config import PRESETS, Config
+from fallow.agents.dreamer.layers import n_parameters
+from fallow.agents.dreamer.networks import Policy
+
+SMALL = dataclasses.replace(
+    PRESETS["tiny"], batch=4, length=6, n_starts=24, n_deter=16, n_hidden=16
+)
+
+
+@pytest.fixture(scope="module")
+def learner() -> train.Learner:
+    """Networks whose norms, biases and start are not at their initial values."""
+
+    def moved(path, leaf):
+        if leaf.dtype.kind != "f":
+            return leaf
+        noise = jax.random.normal(jax.random.key(leaf.size), leaf.shape)
+        return leaf + 0.1 * noise
+
+    state = train.init(SMALL, jax.random.key(0), 5, 2)
+    return jax.tree_util.tree_map_with_path(moved, state)
+
+
+@pytest.fixture(scope="module")
+def batch() -> losses.Batch:
+    random = np.random.default_rng(0)
+    shape = (SMALL.length, SMALL.batch)
+    is_first = random.random(shape) < 0.2
+    is_first[0] = True
+    return {
+        "observation": random.normal(size=(*shape, 5)).astype(np.float32),
+        "action": random.uniform(-1, 1, (*shape, 2)).astype(np.float32),
+        "reward": random.random(shape).astype(np.float32),
+        "is_first": is_first,
+    }
+
+
+def uniform_of(shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(1).random(shape).astype(np.float32)
+
+
+# -------------------------------------------------------------------- sizes
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "counts"),
+    [
+        (24, [16_469_784, 1_056_780, 1_181_439]),  # walker
+        (17, [16_455_441, 1_056_780, 1_181_439]),  # cheetah
+    ],
+)
+def test_parameter_counts_of_the_paper(n_columns: int, counts: list[int]) -> None:
+    key = jax.random.key(0)
+    state = jax.eval_shape(lambda: train.init(Config(), key, n_columns, 6))
+    networks = (state.model, state.actor, state.critic)
+    assert [n_parameters(network) for network in networks] == counts
+
+
+def test_operations_of_the_paper() -> None:
+    """Multiply-adds a row as counted in the reference, and what an update takes."""
+    macs = cost.macs(Config(), 24, 6)
+    assert macs.prior_step == 2_886_656
+    assert macs.encoder + macs.decoder == 4_218_880 + 5_791_744
+    assert (macs.reward, macs.proceeds, macs.actor) == (1_179_136, 1_049_088, 1_054_720)
+    # 738.2 without dead work, less the critic's forward pass, which is shared
+    assert cost.update_flops(Config(), 24, 6) / 1e9 == pytest.approx(738.2 - 36, abs=9)
+
+
+def test_schedule_of_the_paper() -> None:
+    assert Config().updates_per_step == 2
+    assert Config().prefill_steps == 625
+
+
+# -------------------------------------------------------------------- two-hot
+
+
+def test_two_hot_by_hand() -> None:
+    bins = np.asarray(twohot.bins())
+    assert bins[127] == 0 and bins[0] == -20 and bins[-1] == 20
+    width = bins[1] - bins[0]
+    x = twohot.symexp(jnp.array([0.0, 0.25 * width, bins[200], 1e12, -1e12]))
+    target = np.asarray(twohot.two_hot(x))
+    np.testing.assert_allclose(target.sum(-1), 1, rtol=1e-5)
+    assert target[0, 127] == 1
+    np.testing.assert_allclose(target[1, 127:129], [0.75, 0.25], atol=1e-4)
+    np.testing.assert_allclose(target[2, 200], 1, atol=1e-3)
+    assert target[3, -1] == 1 and target[4, 0] == 1
+
+
+def test_two_hot_losses_by_hand() -> None:
+    flat = jnp.zeros(255)
+    assert twohot.cross_entropy(flat, jnp.array(3.7)) == pytest.approx(math.log(255))
+    logits = flat.at[127].set(math.log(3.0))  # 3 against 254 of 1
+    loss = twohot.cross_entropy(logits, jnp.array(0.0))
+    assert loss == pytest.approx(-math.log(3 / 257), rel=1e-5)
+    sure = jnp.full(255, -1e9).at[180].set(0.0)
+    expected = math.expm1(float(twohot.bins()[180]))
+    assert twohot.estimate(sure) == pytest.approx(expected, rel=1e-5)
+
+
+def test_symlog_and_its_inverse() -> None:
+    x = jnp.array([-1000.0, -1.0, 0.0, 0.5, 1e4])
+    np.testing.assert_allclose(twohot.symexp(twohot.symlog(x)), x, rtol=1e-4)
+    assert twohot.symlog(jnp.array(math.e - 1)) == pytest.approx(1)
+
+
+# -------------------------------------------------------------------- latent
+
+
+def test_divergence_by_hand() -> None:
+    one, two = jnp.log(jnp.array([[0.8, 0.2]])), jnp.log(jnp.array([[0.5, 0.5]]))
+    p = 0.99 * 0.8 + 0.005
+    expected = p * math.log(p / 0.5) + (1 - p) * math.log((1 - p) / 0.5)
+    assert latent.divergence(one, two) == pytest.approx(expected, rel=1e-5)
+    assert latent.divergence(one, one) == 0
+
+
+def test_draws_follow_the_mixed_probabilities() -> None:
+    logits = jnp.tile(jnp.array([[3.0, 0.0, -2.0, 1.0]]), (20_000, 1, 1))
+    drawn = np.asarray(latent.sample(logits, uniform_of((20_000, 1))))
+    assert set(np.unique(drawn)) == {0.0, 1.0} and (drawn.sum(-1) == 1).all()
+    p = np.asarray(latent.mixed(logits[0, 0]))
+    error = np.sqrt(p * (1 - p) / len(drawn))
+    assert (np.abs(drawn[:, 0].mean(0) - p) < 4 * error).all()
+
+
+def test_a_draw_at_the_very_end_is_the_last_class() -> None:
+    largest = np.nextafter(np.float32(1), np.float32(0))
+    drawn = latent.sample(jnp.zeros((1, 32)), jnp.array([largest]))
+    assert drawn[0].argmax() == 31 and drawn.sum() == 1
+
+
+def test_gradients_go_straight_through() -> None:
+    logits = jnp.array([[0.3, -0.7, 0.1]])
+    along = jnp.array([[1.0, 2.0, -1.0]])
+
+    def gradient(function) -> jax.Array:
+        return jax.grad(lambda x: (function(x) * along).sum())(logits)
+
+    sampled = gradient(lambda x: latent.sample(x, jnp.array([0.4])))
+    np.testing.assert_allclose(sampled, gradient(latent.mixed), rtol=1e-5)
+    np.testing.assert_allclose(
+        gradient(latent.mode), gradient(latent.log_mixed), rtol=1e-5
+    )
+
+
+# -------------------------------------------------------------------- recurrence
+
+
+def test_gates_by_hand() -> None:
+    """The reset gate multiplies the candidate; the update gate leans to the old."""
+    reset, candidate, update, old = 0.5, -0.8, 0.3, 0.9
+    gates = follow.gates(jnp.array([reset, candidate, update]), jnp.array([old]))
+    sigmoid = lambda x: 1 / (1 + math.exp(-x))  # noqa: E731
+    share = sigmoid(update - 1)
+    expected = share * math.tanh(sigmoid(reset) * candidate) + (1 - share) * old
+    assert gates[0] == pytest.approx(expected, rel=1e-6)
+
+
+def gradients_of_the_model(learner, batch) -> train.WorldModel:
+    noise = uniform_of((SMALL.length, SMALL.batch, SMALL.n_categoricals))
+
+    def loss(model):
+        return losses.model_errors(model, batch, noise)[0].total().mean()
+
+    return jax.grad(loss)(learner.model)
+
+
+def assert_close(one, other, tolerance: float = 1e-5) -> None:
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        scale = np.abs(b).max() + 1e-8
+        np.testing.assert_allclose(a / scale, b / scale, atol=tolerance)
+
+
+def test_the_scan_by_hand_has_the_automatic_gradient(
+    learner, batch, monkeypatch
+) -> None:
+    by_hand = gradients_of_the_model(learner, batch)
+    monkeypatch.setattr(
+        "fallow.agents.dreamer.rssm.follow",
+        lambda *arguments: follow._forward_scan(*arguments)[:2],
+    )
+    automatic = gradients_of_the_model(learner, batch)
+    assert_close(by_hand, automatic)
+    assert np.abs(by_hand.rssm.initial).max() > 0
+
+
+def gradients_of_the_actor(learner, batch) -> train.Actor:
+    _, states = losses.model_errors(learner.model, batch, None)
+    start = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), states)
+    shape = (SMALL.horizon - 1, SMALL.batch * SMALL.length)
+    noise = losses.Noise(
+        uniform_of((*shape, SMALL.n_categoricals)), 2 * uniform_of((*shape, 2)) - 1
+    )
+
+    def loss(actor):
+        limits = jnp.zeros(2)
+        given = (learner.model, learner.critic, limits, start, noise)
+        return losses.actor_loss(actor, *given)[0]
+
+    return jax.grad(loss)(learner.actor)
+
+
+def plain_scan(step, unroll, given, carry, xs):
+    def products(name, x):
+        return x @ given.weights[name]
+
+    fixed = jax.lax.stop_gradient(given.fixed)
+    return jax.lax.scan(
+        lambda carry, x: step(products, given.small, fixed, carry, x), carry, xs
+    )
+
+
+def test_hoisted_gradients_are_the_automatic_ones(learner, batch, monkeypatch) -> None:
+    hoisted = gradients_of_the_actor(learner, batch)
+    monkeypatch.setattr("fallow.agents.dreamer.losses.scan", plain_scan)
+    assert_close(hoisted, gradients_of_the_actor(learner, batch))
+
+
+def test_a_scan_without_gradient_is_the_same_scan() -> None:
+    weights = {"w": jnp.eye(3) * 0.5}
+    step = lambda products, small, fixed, carry, x: (  # noqa: E731
+        products("w", carry) + x,
+        carry.sum(),
+    )
+    xs = jnp.arange(12.0).reshape(4, 3)
+    given = hoist.Given(weights)
+    carry, ys = hoist.scan(step, 1, given, jnp.zeros(3), xs)
+    expected, ys_expected = plain_scan(step, 1, given, jnp.zeros(3), xs)
+    np.testing.assert_array_equal(carry, expected)
+    np.testing.assert_array_equal(ys, ys_expected)
+
+
+def test_activation_equals_silu_of_the_norm() -> None:
+    random = np.random.default_rng(2)
+    x = jnp.asarray(random.normal(2, 3, (7, 5, 16)), jnp.float32)
+    norm = jax.tree.map(
+        lambda p: p + 0.3 * random.normal(size=p.shape).astype(np.float32),
+        layers.Norm(16),
+    )
+    along = jnp.asarray(random.normal(size=x.shape), jnp.float32)
+
+    def loss(function):
+        return jax.value_and_grad(
+            lambda norm, x: (function(norm, x) * along).sum(), argnums=(0, 1)
+        )(norm, x)
+
+    ours = loss(layers.activate)
+    plain = loss(lambda norm, x: jax.nn.silu(norm(x)))
+    assert_close(ours, plain, 2e-5)
+
+
+# -------------------------------------------------------------------- behaviour
+
+
+def test_lambda_returns_by_hand() -> None:
+    reward = jnp.array([[9.0], [1.0], [2.0]])
+    proceeds = jnp.array([[0.1], [0.5], [0.8]])
+    value = jnp.array([[7.0], [3.0], [4.0]])
+    last = 2 + 0.8 * 4
+    first = 1 + 0.5 * (0.05 * 3 + 0.95 * last)
+    returns = losses.lambda_returns(reward, proceeds, value)
+    np.testing.assert_allclose(returns[:, 0], [first, last], rtol=1e-6)
+
+
+def test_normaliser_by_hand() -> None:
+    limits, scale = losses.normalised(jnp.zeros(2), jnp.arange(101.0) * 10)
+    np.testing.assert_allclose(limits, [0.5, 9.5], rtol=1e-5)
+    assert scale == pytest.approx(9.0, rel=1e-5)
+    _, scale = losses.normalised(jnp.zeros(2), jnp.arange(101.0))
+    assert scale == 1  # 0.9 is below the least scale
+
+
+def test_policy_by_hand() -> None:
+    policy = Policy.of(jnp.array([0.0, 2.0, -2.0, 0.0]))
+    np.testing.assert_allclose(policy.mean, [0, math.tanh(2)], rtol=1e-6)
+    np.testing.assert_allclose(
+        policy.std, [0.9 * 0.5 + 0.1, 0.9 * 0.880797 + 0.1], rtol=1e-5
+    )
+    entropy = sum(0.5 * math.log(2 * math.pi * math.e * s**2) for s in policy.std)
+    assert policy.entropy() == pytest.approx(entropy, rel=1e-5)
+    action = policy.sample(jnp.array([0.5, 10.0]))
+    np.testing.assert_allclose(action, [0.5 * 0.55, 1.0], rtol=1e-6)
+
+
+def test_an_action_at_the_limit_keeps_a_scaled_gradient() -> None:
+    def action(mean):
+        return Policy(mean, jnp.ones(1)).sample(jnp.array([3.0]))[0]
+
+    assert jax.grad(action)(jnp.array([1.0]))[0] == pytest.approx(1 / 4)
+
+
+# -------------------------------------------------------------------- an update
+
+
+def test_losses_at_initialisation(batch) -> None:
+    state = train.init(SMALL, jax.random.key(3), 5, 2)
+    errors, states = losses.model_errors(state.model, batch, None)
+    np.testing.assert_allclose(errors.reward, math.log(255), rtol=1e-5)
+    flat = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1])[None], states)
+    features = jnp.tile(flat.feature, (3, 1, 1))
+    ones = jnp.ones((2, features.shape[1]))
+    imagined = losses.Imagined(features, 5 * ones, ones, jnp.zeros(2), jnp.zeros(()))
+    loss = losses.critic_loss(state.critic, state.critic, imagined)
+    assert loss == pytest.approx(2 * math.log(255), rel=1e-5)
+
+
+def test_initial_latents_are_nearly_uniform() -> None:
+    config = dataclasses.replace(Config(), coder_layers=1)
+    state = train.init(config, jax.random.key(0), 24, 6)
+    deter = 0.3 * jax.random.normal(jax.random.key(1), (50, config.n_deter))
+    p = latent.mixed(state.model.rssm.prior_logits(deter))
+    entropy = -(p * jnp.log(p)).sum((-2, -1)).mean()
+    assert 105 < entropy < 32 * math.log(32)
+
+
+def test_the_model_learns_a_batch_by_heart(batch) -> None:
+    config = dataclasses.replace(SMALL, model_rate=3e-3)
+    state = train.init(config, jax.random.key(0), 5, 2)
+    given = {name: np.swapaxes(values, 0, 1) for name, values in batch.items()}
+    update = jax.jit(lambda state, key: train.update(config, state, given, key))
+    history = []
+    for k in range(40):
+        state, metrics = update(state, jax.random.key(k))
+        history.append(float(metrics["model/decoder"] + metrics["model/reward"]))
+    assert history[-1] < 0.6 * history[0]
+    assert all(np.isfinite(float(v)) for v in metrics.values())
+
+
+def test_the_slow_critic_lags_by_one_update(batch) -> None:
+    """It moves towards the critic before the critic's own step."""
+    state = train.init(SMALL, jax.random.key(0), 5, 2)
+    given = {name: np.swapaxes(values, 0, 1) for name, values in batch.items()}
+    once, _ = train.update(SMALL, state, given, jax.random.key(1))
+    assert_close(once.slow_critic, state.critic, 1e-6)
+    twice, _ = train.update(SMALL, once, given, jax.random.key(2))
+    expected = jax.tree.map(
+        lambda new, old: 0.02 * new + 0.98 * old, once.critic, once.slow_critic
+    )
+    assert_close(twice.slow_critic, expected, 1e-6)
+
+
+def test_clipping_is_the_reference_s() -> None:
+    gradients = {"a": jnp.array([3.0, 4.0])}
+    clipped, _ = train.clipped(1.0).update(gradients, None)
+    np.testing.assert_allclose(clipped["a"], [0.6, 0.8], rtol=1e-5)
+    same, _ = train.clipped(10.0).update(gradients, None)
+    np.testing.assert_array_equal(same["a"], gradients["a"])
+
+
+def test_starts_are_spread_over_the_batch() -> None:
+    config = dataclasses.replace(SMALL, n_starts=6)
+    n = config.batch * config.length
+    rows = jnp.arange(n, dtype=jnp.float32).reshape(config.length, config.batch, 1)
+    chosen = train._chosen(config, follow.State(rows, rows), jax.random.key(5))
+    assert (np.diff(np.asarray(chosen.deter)[:, 0]) == n / 6).all()
