@@ -16,7 +16,7 @@ from fallow import seeds
 from fallow.logs.log import Log
 from fallow.replay.staleness import interval_auc
 from fallow.response.actuator import Response, response_of
-from fallow.response.segments import Segment, segments_of
+from fallow.response.segments import Segment, require_episodes, segments_of
 
 AUC_GATE = 0.87
 MAGNITUDE_GATE = 0.40
@@ -103,6 +103,7 @@ def decide(log: Log, variant: str = "joint", scale: str = "mad") -> Decision:
     Raises:
         FallowError: too few episodes, or no actions.
     """
+    require_episodes(log.n_episodes)
     response = response_of(log, variant)
     segments = segments_of(response.series, response.mean, scale)
     stale = np.zeros(log.n_episodes, bool)

@@ -61,8 +61,9 @@ def standardise(series: np.ndarray, scale: str = "mad") -> np.ndarray:
 def change_points(standard: np.ndarray, min_segment: int = MIN_SEGMENT) -> list[int]:
     """First episodes (0 < c < n) of all segments but the first, for a series (n, d).
 
-    `ruptures.KernelCPD` with the linear kernel: PELT on the squared error, in C. At this
-    penalty it is exact but for a few series with outliers, where PELT prunes too much.
+    `ruptures.KernelCPD` with the linear kernel: PELT on the squared error, in C. At
+    this penalty it is exact but for rare series, most of them with outliers, where PELT
+    prunes too much and adds a change.
     """
     from ruptures import KernelCPD  # half a second to import
 
@@ -84,6 +85,15 @@ def welch_z(segment: np.ndarray, last: np.ndarray) -> np.ndarray:
     return np.where(difference == 0, 0.0, z)
 
 
+def require_episodes(n_episodes: int) -> None:
+    """Raise where there are too few episodes with actions to hold a change."""
+    if n_episodes < MIN_EPISODES:
+        raise FallowError(
+            f"{n_episodes} episodes with actions, and {MIN_EPISODES} are needed, since "
+            f"a segment has {MIN_SEGMENT} or more; record more of them"
+        )
+
+
 def segments_of(
     series: np.ndarray, mean: np.ndarray, scale: str = "mad"
 ) -> tuple[Segment, ...]:
@@ -96,11 +106,7 @@ def segments_of(
         FallowError: fewer than ten episodes have a response.
     """
     heard = np.flatnonzero(~np.isnan(series).any(axis=1))
-    if len(heard) < MIN_EPISODES:
-        raise FallowError(
-            f"{len(heard)} episodes with actions, and {MIN_EPISODES} are needed, since "
-            f"a segment has {MIN_SEGMENT} or more; record more of them"
-        )
+    require_episodes(len(heard))
     clean = series[heard]
     cuts = change_points(standardise(clean, scale))
     inner = [0, *cuts, len(heard)]
