@@ -3,11 +3,11 @@
     python benchmarks/response.py            # tables
     python benchmarks/response.py --json     # the numbers
 
-First a log of 1M transitions (2,000 episodes, 6 joints) is diagnosed by the command line
-in a new process, start-up included: a history, an npz archive and a CSV table. Then the
-segmentation of 300 to 30,000 episodes, without a change (the slowest case) and with one
-in every 50 episodes, beside `ruptures.Pelt` in the same process where that takes less
-than a minute or so; both must find the same changes.
+First a log of 1M transitions (2,000 episodes, 6 joints) is diagnosed by the command
+line in a new process, start-up included: a history, an npz archive and a CSV table.
+Then the segmentation of 300 to 30,000 episodes, without a change (the slowest case) and
+with one in every 50 episodes, beside `ruptures.Pelt` in the same process where that
+takes less than a minute or so; both must find the same changes.
 """
 
 import argparse

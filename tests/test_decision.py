@@ -12,6 +12,7 @@ from fallow.logs.log import Log
 from fallow.response import VARIANTS, Example, decide, example
 from fallow.response.decision import AUC_GATE, MAGNITUDE_GATE, Gate
 
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 RECURRING = Example((1.0, 0.5, 1.0, 0.5), (40, 60, 80))
 
 

@@ -22,6 +22,7 @@ from fallow.logs.readers import read_log
 from fallow.logs.simulate import simulate
 from fallow.response import Example, example
 
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 SMALL = Example(n_episodes=24, change_points=(12,), n_steps=40)
 
 
@@ -442,6 +443,7 @@ BAD = {
     "one-sample episode": (_one_sample, "episode 5 has 0 transitions and needs 2"),
     "NaN velocity": (_bad_value(np.nan, "velocity"), "is nan in episode 2"),
     "infinite velocity": (_bad_value(-np.inf, "velocity"), "is -inf in episode 2"),
+    "huge action": (_bad_value(1e200, "action"), "is 1e+200 in episode 2"),
     "NaN action": (_bad_value(np.nan, "action"), "is nan in episode 2"),
     "actions all zero": (_zero, "no episode has an action"),
     "columns that do not match": (_columns_differ, "3 action columns"),
@@ -514,6 +516,40 @@ def test_no_path_and_unwritable_pages(run, log: Log, tmp_path: Path) -> None:
     code, _, error = run("diagnose", _good(log, tmp_path), "--html", tmp_path)
     assert code == 2
     one_sentence(error)
+
+
+@pytest.mark.parametrize("name", log_files.WRITERS)
+def test_damaged_files_never_end_in_a_traceback(
+    run, name: str, log: Log, tmp_path: Path
+) -> None:
+    """Cut anywhere, or with bytes overwritten: a decision or one sentence."""
+    path = log_files.write(name, log, tmp_path)
+    files = [p for p in sorted(tmp_path.rglob("*")) if p.is_file()]
+    file = max(files, key=lambda p: p.stat().st_size)
+    good, random = file.read_bytes(), np.random.default_rng(0)
+    for trial in range(16):
+        at = int(random.integers(len(good)))
+        bad = good[:at] if trial % 2 else good[:at] + random.bytes(8) + good[at + 8 :]
+        file.write_bytes(bad)
+        code, _, error = run("diagnose", path)
+        assert code in (0, 2)
+        if code == 2:
+            one_sentence(error)
+
+
+def test_dates_and_short_remainders_do_no_harm(run, log: Log, tmp_path: Path) -> None:
+    content = log_files.rows(log)
+    ends = np.append(content["episode"][1:] != content["episode"][:-1], True)
+    lines = ["timestamp,done,v,action"]
+    for end, v, a in zip(
+        ends, content["velocity"][:, 0], content["action"][:, 0], strict=True
+    ):
+        lines.append(f"2026-11-15T05:00:00Z,{int(end)},{v},{a}")
+    lines += ["2026-11-15T05:00:00Z,0,0,0"] * 2  # an episode that had hardly begun
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    found = diagnosis(run, tmp_path / "a.csv")
+    assert found["n_episodes"] == 24 and found["change_points"] == [12]
+    assert found["control_step_s"] is None
 
 
 def test_a_pickle_never_runs(run, tmp_path: Path) -> None:

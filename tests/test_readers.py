@@ -15,6 +15,7 @@ from fallow.logs.log import Log
 from fallow.logs.readers import READERS, Columns, logs_in, read_log
 from fallow.response import Example, decide, example
 
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 TRUTH = Example(n_episodes=24, change_points=(12,), n_steps=40)
 
 

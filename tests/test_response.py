@@ -31,6 +31,8 @@ from fallow.response.segments import (
     welch_z,
 )
 
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
 
 def log_of(velocities: list, actions: list) -> Log:
     """A log from lists of (T + 1, d) velocities and (T, d) actions."""

@@ -14,7 +14,7 @@ from fallow.errors import FallowError
 
 @dataclass(frozen=True)
 class List:
-    """Show what can be chosen by name: tasks, conditions, schedules, rules."""
+    """Show what can be chosen by name: tasks, conditions, schedules, rules, formats."""
 
     json: bool = False
     """Print the names as JSON."""
@@ -23,6 +23,7 @@ class List:
         from fallow.dynamics.conditions import CONDITIONS
         from fallow.dynamics.schedules import SCHEDULES
         from fallow.dynamics.tasks import TASKS
+        from fallow.logs.readers import READERS
         from fallow.replay.rules import RULES
 
         summaries = {
@@ -30,6 +31,7 @@ class List:
             "conditions": {name: kind.summary for name, kind in CONDITIONS.items()},
             "schedules": {name: named.summary for name, named in SCHEDULES.items()},
             "rules": {name: rule.summary for name, rule in RULES.items()},
+            "formats": {name: reader.summary for name, reader in READERS.items()},
         }
         if self.json:
             names = {group: list(entries) for group, entries in summaries.items()}

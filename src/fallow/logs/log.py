@@ -12,6 +12,8 @@ from fallow.errors import FallowError
 
 MIN_TRANSITIONS = 2
 """In an episode; a single sample says nothing about a response."""
+MAX_SIZE = 1e60
+"""Of an action or a velocity in any unit; more is damage, and overflows in a square."""
 STEP_TOLERANCE = 0.1
 """By how much, relative, the control steps of two episodes may differ."""
 
@@ -101,14 +103,19 @@ def _check_lengths(log: Log) -> None:
 
 
 def _check_finite(log: Log, name: str, values: np.ndarray, closing_rows: int) -> None:
-    finite = np.isfinite(values)
-    if finite.all():
+    if values.size == 0 or _largest(values) <= MAX_SIZE:
         return
-    row, column = np.argwhere(~finite)[0]
+    measured = np.abs(values.astype(np.float64)) <= MAX_SIZE
+    row, column = np.argwhere(~measured)[0]
     ends = np.cumsum(log.n_transitions + closing_rows)
     episode = int(np.searchsorted(ends, row, side="right"))
     raise FallowError(
         f"{log.source}: the {name} of '{log.actuators[column]}' is "
-        f"{values[row, column]} in episode {episode} ({(~finite).sum()} such values in "
-        "all); repair or leave out what was not measured"
+        f"{values[row, column]} in episode {episode} ({(~measured).sum()} such values "
+        "in all); repair or leave out what was not measured"
     )
+
+
+def _largest(values: np.ndarray) -> float:
+    """The largest size; NaN if one is."""
+    return max(float(values.max()), -float(values.min()))

@@ -11,6 +11,9 @@ from fallow.errors import FallowError
 MAX_COLUMNS = 10_000
 """Of a file; more is a matrix of something else."""
 
+MIN_ROWS = 3
+"""Of an episode without a closing row: two transitions."""
+
 Load = Callable[[Sequence[int]], np.ndarray]
 """Numbers of some columns of an array, (rows, chosen)."""
 
@@ -101,18 +104,22 @@ def runs(source: str, ids: np.ndarray) -> np.ndarray:
 
 
 def ended(ends: np.ndarray) -> np.ndarray:
-    """Rows (k,) of each episode, from a flag at every last row."""
-    stops = np.flatnonzero(ends) + 1
-    if len(stops) == 0 or stops[-1] != len(ends):
+    """Rows (k,) of each episode, from a flag at every last row.
+
+    An episode that had hardly begun when the recording ended is left.
+    """
+    stops = np.concatenate([[0], np.flatnonzero(ends) + 1])
+    if len(ends) - stops[-1] >= MIN_ROWS:
         stops = np.append(stops, len(ends))
-    return np.diff(np.concatenate([[0], stops]))
+    return np.diff(stops)
 
 
 def pieces(n_rows: int, episode_steps: int) -> np.ndarray:
     """Rows (k,) of equal pieces of a recording without episodes; the rest is left."""
-    if episode_steps < 3:
+    if episode_steps < MIN_ROWS:
         raise FallowError(
-            f"--episode-steps is {episode_steps}; an episode needs 3 rows or more"
+            f"--episode-steps is {episode_steps}; an episode needs {MIN_ROWS} rows or "
+            "more"
         )
     return np.full(n_rows // episode_steps, episode_steps)
 

@@ -1,8 +1,10 @@
 """A progress bar for what takes longer than a second."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 PATIENCE_S = 1.0
 
@@ -13,19 +15,42 @@ def progress(total: int, what: str) -> Iterator[Callable[[], None]]:
 
     The bar appears on the error stream after a second, on a terminal only, and goes.
     """
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
-    task = bar.add_task(what, total=total)
-    timer = threading.Timer(PATIENCE_S, bar.start)
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    bar = _Bar(total, what)
+    timer = threading.Timer(PATIENCE_S, bar.show)
     timer.daemon = True
     timer.start()
     try:
-        yield lambda: bar.advance(task)
+        yield bar.step
     finally:
         timer.cancel()
         timer.join()
-        if bar.live.is_started:
-            bar.stop()
+        bar.hide()
+
+
+class _Bar:
+    """Counts from the beginning, and is drawn once it is shown."""
+
+    def __init__(self, total: int, what: str) -> None:
+        self._total, self._what, self._done = total, what, 0
+        self._drawn: Any = None
+
+    def show(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        drawn = Progress(console=Console(stderr=True), transient=True)
+        drawn.add_task(self._what, total=self._total, completed=self._done)
+        drawn.start()
+        self._drawn = drawn
+
+    def step(self) -> None:
+        self._done += 1
+        if self._drawn is not None:
+            self._drawn.update(self._drawn.task_ids[0], completed=self._done)
+
+    def hide(self) -> None:
+        if self._drawn is not None:
+            self._drawn.stop()

@@ -57,7 +57,12 @@ def episode_steps_s(
         name = found[0] if found else None
     if name is None:
         return None
-    return step_of_episodes(column(name).astype(float), lengths)
+    try:
+        return step_of_episodes(column(name).astype(float), lengths)
+    except (FallowError, ValueError):
+        if columns.time is not None:
+            raise
+        return None  # a guess that holds dates, say
 
 
 def episode_regime(
