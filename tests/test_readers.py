@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fallow.errors import FallowError
+from fallow.logs import HistoryWriter, read_history
 from fallow.logs.log import Log
 from fallow.logs.readers import READERS, Columns, logs_in, read_log
 from fallow.response import Example, decide, example
@@ -141,6 +142,20 @@ def test_concurrent_worlds_keep_their_clock(log: Log, tmp_path: Path) -> None:
     found = read_log(tmp_path / "a.fallow")
     assert found.start_step.tolist() == [0, 0, 500, 500]
     assert found.end_step.tolist() == [500, 500, 1000, 1000]
+
+
+def test_a_clock_that_stood_still_is_not_believed(log: Log, tmp_path: Path) -> None:
+    """Else all episodes would be of one age, and the AUC one half."""
+    path, still = log_files.write("history", log, tmp_path), tmp_path / "still.fallow"
+    history = read_history(path)
+    with HistoryWriter(still, history.header) as writer:
+        for episode in history.episodes:
+            writer.add(replace(episode, start_frame=0))
+    found = read_log(still)
+    assert found.notes == (
+        "the clock stood still: episodes are taken one after another",
+    )
+    np.testing.assert_array_equal(found.start_step, log.start_step)
 
 
 def test_a_history_cut_short_is_read_as_far_as_it_goes(

@@ -48,6 +48,7 @@ def _view(diagnosis: Diagnosis) -> dict[str, Any]:
         traces.append(figures.trace(diagnosis, series, f"K, {log.actuators[joint]}"))
     return {
         "log": log,
+        "name": Path(log.source).name,
         "decision": decision,
         "truth": diagnosis.truth,
         "advice": advice(diagnosis),

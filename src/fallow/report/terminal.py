@@ -73,7 +73,7 @@ def _segments(diagnosis: Diagnosis) -> Table:
     for segment in segments:
         table.add_row(
             f"{segment.start} to {segment.stop - 1}",
-            f"{segment.response:.3g}",
+            f"{segment.response:#.3g}",
             "–" if segment is segments[-1] else f"{segment.z:.1f}",
             "stale" if segment.stale else "fresh",
         )

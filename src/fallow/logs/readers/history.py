@@ -13,6 +13,8 @@ from fallow.logs.history import MAGIC, Header, History, read_history
 from fallow.logs.readers.reader import Reader
 from fallow.logs.table import Array, Table
 
+STOOD_STILL = "the clock stood still: episodes are taken one after another"
+
 
 def matches(path: Path, head: bytes) -> bool:
     """Whether the file begins as a history does."""
@@ -27,6 +29,8 @@ def read(path: Path, columns: Columns) -> Table:
         raise FallowError(f"{path} holds no finished episode; record some first")
     n_transitions = np.array([e.n_transitions for e in episodes], np.int64)
     regime = _regime(history)
+    start_step = _start_step(history)
+    timed = start_step is not None
 
     def observations(chosen: Sequence[int]) -> np.ndarray:
         return np.concatenate([e.observation[:, list(chosen)] for e in episodes])
@@ -43,20 +47,30 @@ def read(path: Path, columns: Columns) -> Table:
         },
         velocity=tuple(("observation", c) for c in header.actuator_velocity),
         action=tuple(("action", c) for c in range(len(header.actuators))),
-        start_step=_start_step(history),
+        start_step=start_step,
         control_step_s=header.control_step_s,
         regime=regime,
         gain=None if regime is None else _gain(header, regime),
-        notes=(history.damage,) if history.damage else (),
+        notes=tuple(filter(None, (history.damage, "" if timed else STOOD_STILL))),
     )
 
 
 def _start_step(history: History) -> np.ndarray | None:
-    """(k,) on the agent's clock; None where it stood still, as in an evaluation."""
+    """(k,) on the agent's clock; None where it stood still, as in an evaluation.
+
+    It did where two episodes of one world would share a step.
+    """
     if history.header.frames_per_step == 0:
         return None
-    frames = np.array([e.start_frame for e in history.episodes], np.int64)
-    return frames // history.header.frames_per_step
+    free_from: dict[int, int] = {}
+    starts = []
+    for episode in history.episodes:
+        start = episode.start_frame // history.header.frames_per_step
+        if start < free_from.get(episode.world, 0):
+            return None
+        free_from[episode.world] = start + episode.n_transitions
+        starts.append(start)
+    return np.array(starts, np.int64)
 
 
 def _regime(history: History) -> np.ndarray | None:
