@@ -90,7 +90,7 @@ class Diagnose:
     """Unit of the standardised series; mad_normal is 1.4826 times larger."""
 
     def run(self) -> int:
-        from fallow.diagnose import as_json, diagnose_all, exit_code
+        from fallow.diagnose import diagnose_all, exit_code
         from fallow.logs.columns import Columns
 
         columns = Columns(
@@ -103,6 +103,8 @@ class Diagnose:
             self.html.parent.mkdir(parents=True, exist_ok=True)
             self.html.write_text(render(results), encoding="utf-8")
         if self.json:
+            from fallow.report.machine import as_json
+
             shown = [as_json(result) for result in results]
             content = shown[0] if len(shown) == 1 else shown
             print(json.dumps(content, indent=1, allow_nan=False))

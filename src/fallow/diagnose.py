@@ -6,7 +6,6 @@ Imports neither jax nor mujoco; the page's figures are the only use of matplotli
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from fallow.logs.log import Log
 from fallow.logs.readers import Columns, logs_in, read_log
 from fallow.replay.staleness import interval_auc
 from fallow.response.decision import Decision, decide
-from fallow.response.segments import MIN_SEGMENT, PENALTY_FACTOR, Z_LIMIT
 
 KEEP, BAD_INPUT, DISCARD = 0, 2, 10
 """Exit codes of `fallow diagnose --ci`."""
@@ -124,65 +122,3 @@ def exit_code(results: Iterable[Diagnosis | Failure], ci: bool) -> int:
     if ci and any(isinstance(r, Diagnosis) and r.decision.discard for r in results):
         return DISCARD
     return KEEP
-
-
-def as_json(result: Diagnosis | Failure) -> dict[str, Any]:
-    """All of a diagnosis as plain values; JSON has no infinity, so that is null."""
-    if isinstance(result, Failure):
-        return {"path": str(result.path), "error": result.reason}
-    from fallow.report.words import advice
-
-    log, decision, truth = result.log, result.decision, result.truth
-    return {
-        "path": log.source,
-        "format": log.format,
-        "decision": decision.word,
-        "rule": decision.rule,
-        "auc": decision.auc.value,
-        "magnitude": decision.magnitude.value,
-        "magnitude_interval": decision.interval,
-        "magnitude_share_beyond_gate": decision.share_beyond,
-        "change_points": decision.change_points,
-        "stale": decision.stale.tolist(),
-        "near": decision.near,
-        "gates": {
-            name: {
-                "threshold": gate.threshold,
-                "passed": gate.passed,
-                "margin": gate.margin,
-            }
-            for name, gate in (("auc", decision.auc), ("magnitude", decision.magnitude))
-        },
-        "segments": [
-            {
-                "start": segment.start,
-                "stop": segment.stop,
-                "stale": segment.stale,
-                "z": segment.z if np.isfinite(segment.z) else None,
-                "response": segment.response,
-            }
-            for segment in decision.segments
-        ],
-        "settings": {
-            "variant": decision.response.variant,
-            "channels": decision.response.channels,
-            "scale": decision.scale,
-            "penalty_factor": PENALTY_FACTOR,
-            "min_segment_episodes": MIN_SEGMENT,
-            "z_limit": Z_LIMIT,
-        },
-        "n_episodes": log.n_episodes,
-        "n_transitions": int(log.n_transitions.sum()),
-        "control_step_s": log.control_step_s,
-        "left_out_episodes": decision.left_out,
-        "silent_actuators": decision.response.silent,
-        "advice": advice(result),
-        "notes": log.notes,
-        "truth": None
-        if truth is None
-        else {
-            "change_points": truth.change_points,
-            "auc": truth.auc,
-            "magnitude": truth.magnitude,
-        },
-    }

@@ -23,6 +23,8 @@ MAGNITUDE_GATE = 0.40
 AUC_NEAR = 0.05
 """Within this of its gate the AUC makes a close call."""
 N_RESAMPLES = 10_000
+SMALLEST = 1e-9
+"""A stale response smaller than this, relative to the fresh one, is none."""
 INTERVAL = 0.95
 """Share of resamples inside the interval of m_hat."""
 
@@ -128,10 +130,11 @@ def decide(log: Log, variant: str = "joint", scale: str = "mad") -> Decision:
 
 
 def magnitude(fresh: np.ndarray, stale: np.ndarray) -> float | None:
-    """Eq. (8); None where there is nothing stale or its median is 0."""
-    if len(fresh) == 0 or len(stale) == 0 or np.median(stale) == 0:
+    """Eq. (8); None where there is nothing stale or its median is next to 0."""
+    if len(fresh) == 0 or len(stale) == 0:
         return None
-    return float(1 - np.median(fresh) / np.median(stale))
+    over, under = float(np.median(fresh)), float(np.median(stale))
+    return 1 - over / under if abs(under) > SMALLEST * abs(over) else None
 
 
 def resampled_magnitudes(
@@ -143,7 +146,7 @@ def resampled_magnitudes(
     random = seeds.generator(seed, "bootstrap of the magnitude")
     over = resampled_medians(fresh, n_resamples, random)
     under = resampled_medians(stale, n_resamples, random)
-    usable = under != 0
+    usable = np.abs(under) > SMALLEST * np.abs(over)
     return 1 - over[usable] / under[usable]
 
 
