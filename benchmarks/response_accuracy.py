@@ -6,7 +6,8 @@
 
 Every history is what `fallow simulate` writes: 150 episodes of a scripted policy whose
 amplitude drifts. Rows of `example` come from `fallow.response.example`, whose truth is
-known without physics; there the policy begins to push against the velocity.
+known without physics; there the policy learns to push along with the velocity, or
+against it.
 
 A change counts as found if one was put within two episodes of it. *Location* is how far
 off it was put in the end; *delay* how many episodes after the change had to be seen
@@ -42,12 +43,12 @@ CASES = (
     ("cheetah-run", "gain"),
     ("cheetah-run", "damage"),
     ("cheetah-run", "recurring"),
-    ("example", "none, feedback grows to -0.8"),
-    ("example", "gain 0.5, feedback grows to -0.8"),
+    ("example", "none, the policy learns to push along"),
+    ("example", "gain, the policy learns to brake"),
 )
 EXAMPLES = {
-    CASES[-2][1]: Example((1.0,), (), n_episodes=N_EPISODES, feedback=-0.8),
-    CASES[-1][1]: Example(n_episodes=N_EPISODES, feedback=-0.8),
+    CASES[-2][1]: Example((1.0,), (), N_EPISODES, drag=0.5, feedback=0.8),
+    CASES[-1][1]: Example(n_episodes=N_EPISODES, drag=0.5, feedback=-0.8),
 }
 
 

@@ -17,8 +17,6 @@ from fallow.logs.log import Log
 
 STRENGTH = 1.0
 """Velocity that a full action adds in one step, at gain 1."""
-DRAG = 0.1
-"""Share of the velocity lost in one step."""
 NOISE = 0.1
 """Standard deviation of the velocity's disturbance."""
 
@@ -38,6 +36,8 @@ class Example:
     """Relative standard deviation of the amplitude's walk, an episode."""
     feedback: float = 0.0
     """Action for each unit of velocity at the last episode, from 0 at the first."""
+    drag: float = 0.1
+    """Share of the velocity lost in one step."""
     damaged_joint: int | None = None
     """The gains are this joint's alone; None: all joints have them."""
 
@@ -83,7 +83,7 @@ def example(truth: Example | None = None, seed: int = 0) -> Log:
         action[:, t] = np.clip(wanted, -1, 1)
         push = truth.gain * STRENGTH * action[:, t]
         noise = random.normal(0, NOISE, shape)
-        velocity[:, t + 1] = (1 - DRAG) * velocity[:, t] + push + noise
+        velocity[:, t + 1] = (1 - truth.drag) * velocity[:, t] + push + noise
     n_transitions = np.full(truth.n_episodes, truth.n_steps)
     return Log(
         source=f"example, seed {seed}",
