@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 from fallow.diagnose import diagnose_log, truth_of
 from fallow.errors import FallowError
 from fallow.logs.log import Log
+from fallow.report.words import advice
 from fallow.response import VARIANTS, Example, decide, example
 from fallow.response.decision import AUC_GATE, MAGNITUDE_GATE, Gate
 
@@ -145,10 +146,15 @@ def test_gates_are_at_the_thresholds_of_the_paper() -> None:
 
 
 def test_a_close_call_says_so() -> None:
-    near = decide(example(Example((1.0, 0.6), (40,), n_steps=40)))
-    assert near.near and 0 < near.share_beyond < 1
-    clear = decide(example())
-    assert not clear.near and clear.share_beyond == 1
+    near = diagnose_log(example(Example((1.0, 0.6), (40,), n_steps=40)))
+    assert near.decision.near and 0 < near.decision.share_beyond < 1
+    assert "close call: m_hat passes its gate in" in advice(near)
+    recurring = diagnose_log(example(RECURRING))
+    assert recurring.decision.near
+    assert advice(recurring).endswith("close call: the AUC is 0.83, its gate 0.87.")
+    clear = diagnose_log(example())
+    assert not clear.decision.near and clear.decision.share_beyond == 1
+    assert "close" not in advice(clear)
 
 
 def test_scale_changes_the_result_and_is_kept() -> None:

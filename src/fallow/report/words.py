@@ -75,7 +75,7 @@ def _reason(diagnosis: Diagnosis) -> str:
         )
     return (
         f"the response changed at {where}, {size}, and forgetting pays only where "
-        f"{decision.magnitude.threshold:.0%} or more is lost"
+        f"{_percent(decision.magnitude.threshold)} or more is lost"
     )
 
 
@@ -84,17 +84,22 @@ def _size(decision: Decision) -> str:
     if value is None:
         return "by an amount that cannot be told"
     if value < 0:
-        return f"it grew by {-value:.0%}"
-    within = f" (95 % interval {interval(decision)})" if decision.interval else ""
-    return f"{value:.0%} of it was lost{within}"
+        return f"it grew by {_percent(-value)}"
+    low, high = decision.interval or (value, value)
+    within = f"95 % interval {_percent(low)} to {_percent(high)}"
+    return f"{_percent(value)} of it was lost ({within})"
 
 
 def _close(decision: Decision) -> str:
-    share = decision.share_beyond
-    beyond = (
-        "" if share is None else f"; m_hat is beyond it in {share:.0%} of resamples"
-    )
-    return f"It is a close call: a number lies near its gate{beyond}."
+    if decision.auc_is_close:
+        near = f"the AUC is {number(decision.auc.value)}, its gate "
+        return f"It is a close call: {near}{decision.auc.threshold}."
+    share = _percent(decision.share_beyond or 0.0)
+    return f"It is a close call: m_hat passes its gate in {share} of resamples."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _count(number_of: int, what: str) -> str:

@@ -86,17 +86,22 @@ class Decision:
         return tuple(segment.start for segment in self.segments[1:])
 
     @property
-    def near(self) -> bool:
-        """Whether the decision could well have been the other one.
+    def auc_is_close(self) -> bool:
+        """Whether the AUC is within 0.05 of its gate while m_hat is beyond its own."""
+        margin = self.auc.margin
+        return self.magnitude.passed and margin is not None and abs(margin) < AUC_NEAR
 
-        m_hat's interval holds its gate while the AUC is beyond its own, or the AUC is
-        within 0.05 of its gate while m_hat is beyond its own.
-        """
-        if self.interval is None or self.auc.margin is None:
+    @property
+    def magnitude_is_close(self) -> bool:
+        """Whether m_hat's interval holds its gate while the AUC is beyond its own."""
+        if self.interval is None or not self.auc.passed:
             return False
-        crosses = self.interval[0] < self.magnitude.threshold <= self.interval[1]
-        close = abs(self.auc.margin) < AUC_NEAR
-        return (crosses and self.auc.passed) or (close and self.magnitude.passed)
+        return self.interval[0] < self.magnitude.threshold <= self.interval[1]
+
+    @property
+    def near(self) -> bool:
+        """Whether the decision could well have been the other one."""
+        return self.auc_is_close or self.magnitude_is_close
 
 
 def decide(log: Log, variant: str = "joint", scale: str = "mad") -> Decision:
