@@ -121,7 +121,7 @@ def write_csv(log: Log, path: Path, delimiter: str = ",") -> None:
 
 
 def write_minari(log: Log, path: Path) -> None:
-    """As `minari` lays its folder out: data/main_data.hdf5 and metadata.json."""
+    """As `minari` lays its folder out: data/main_data.hdf5 and data/metadata.json."""
     (path / "data").mkdir(parents=True)
     with h5py.File(path / "data" / "main_data.hdf5", "w") as file:
         for index, (velocity, action) in enumerate(episodes(log)):
@@ -133,7 +133,8 @@ def write_minari(log: Log, path: Path) -> None:
             group["terminations"] = np.zeros(len(action), bool)
             group["truncations"] = np.arange(len(action)) == len(action) - 1
             group.create_group("infos")
-    (path / "metadata.json").write_text(json.dumps({"total_episodes": log.n_episodes}))
+    metadata = json.dumps({"total_episodes": log.n_episodes})
+    (path / "data" / "metadata.json").write_text(metadata)
 
 
 def write_d4rl(log: Log, path: Path) -> None:

@@ -1,5 +1,6 @@
 """Every format gives the same log back, whatever wrote it."""
 
+import gzip
 import subprocess
 import sys
 from dataclasses import replace
@@ -219,6 +220,19 @@ def test_reading_imports_only_what_the_format_needs(log: Log, tmp_path: Path) ->
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "set()"
+
+
+def test_a_file_by_minari_itself(tmp_path: Path) -> None:
+    """Written by minari 0.5.4; tests/data/make_minari.py says how."""
+    packed = Path(__file__).parent / "data" / "minari-0.5.4.hdf5.gz"
+    path = tmp_path / "main_data.hdf5"
+    path.write_bytes(gzip.decompress(packed.read_bytes()))
+    found = read_log(path)
+    assert found.format == "minari"
+    assert found.n_transitions.tolist() == [20] * 20
+    decision = decide(found)
+    assert decision.change_points == (10,) and decision.discard
+    assert decision.magnitude.value == pytest.approx(0.5, abs=0.05)
 
 
 def test_minari_observations_may_be_a_group(log: Log, tmp_path: Path) -> None:
