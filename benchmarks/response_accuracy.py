@@ -1,6 +1,6 @@
 """Where the actuator response K tells the truth and where it does not.
 
-    python benchmarks/response_accuracy.py            # a Markdown table, half an hour
+    python benchmarks/response_accuracy.py            # two Markdown tables, 15 minutes
     python benchmarks/response_accuracy.py --seeds 2  # a smaller one
     python benchmarks/response_accuracy.py --json     # the numbers
 
@@ -11,7 +11,8 @@ against it.
 
 A change counts as found if one was put within two episodes of it. *Location* is how far
 off it was put in the end; *delay* how many episodes after the change had to be seen
-before any analysis of the episodes so far put it there.
+before any analysis of the episodes so far put it there. The first table is of the
+variant `joint`, the second sets the three beside each other.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from typing import Any
 from fallow.diagnose import Diagnosis, diagnose_log
 from fallow.logs.readers import read_log
 from fallow.logs.simulate import simulate
-from fallow.response import Example, example
+from fallow.response import VARIANTS, Example, example
 from fallow.response.decision import AUC_GATE, MAGNITUDE_GATE
 from fallow.response.segments import MIN_EPISODES, segments_of
 
@@ -52,9 +53,9 @@ EXAMPLES = {
 }
 
 
-def one(case: tuple[str, str, int, str]) -> dict[str, Any]:
-    """Record and diagnose one history."""
-    task, condition, seed, variant = case
+def one(case: tuple[str, str, int]) -> list[dict[str, Any]]:
+    """Record one history and diagnose it by every variant."""
+    task, condition, seed = case
     if task == "example":
         log = example(EXAMPLES[condition], seed)
     else:
@@ -62,12 +63,16 @@ def one(case: tuple[str, str, int, str]) -> dict[str, Any]:
             path = Path(folder) / "history.fallow"
             simulate(task, condition, N_EPISODES, seed, path)
             log = read_log(path)
-    return {
-        "task": task,
-        "condition": condition,
-        "seed": seed,
-        **measures(diagnose_log(log, variant)),
-    }
+    return [
+        {
+            "task": task,
+            "condition": condition,
+            "seed": seed,
+            "variant": variant,
+            **measures(diagnose_log(log, variant)),
+        }
+        for variant in VARIANTS
+    ]
 
 
 def measures(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -158,21 +163,40 @@ HEAD = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--variant", default="joint")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="print the numbers only")
     chosen = parser.parse_args()
-    cases = [(*case, s, chosen.variant) for case in CASES for s in range(chosen.seeds)]
+    cases = [(*case, seed) for case in CASES for seed in range(chosen.seeds)]
     with ProcessPoolExecutor(chosen.processes) as pool:
-        results = list(pool.map(one, cases))
+        results = [result for found in pool.map(one, cases) for result in found]
     if chosen.json:
         print(json.dumps(results, indent=1))
-        return
+    else:
+        show(results)
+
+
+def show(results: list[dict[str, Any]]) -> None:
+    groups = {
+        (*case, variant): [
+            r
+            for r in results
+            if (r["task"], r["condition"], r["variant"]) == (*case, variant)
+        ]
+        for case in CASES
+        for variant in VARIANTS
+    }
     print("| " + " | ".join(HEAD) + " |")
     print("|" + " --- |" * len(HEAD))
-    for task, condition in CASES:
-        group = [r for r in results if (r["task"], r["condition"]) == (task, condition)]
-        print("| " + " | ".join(row(group)) + " |")
+    for case in CASES:
+        print("| " + " | ".join(row(groups[*case, "joint"])) + " |")
+    print()
+    heads = [f"`{v}`: found, false, discard" for v in VARIANTS]
+    print("| history | " + " | ".join(heads) + " |")
+    print("|" + " --- |" * (1 + len(VARIANTS)))
+    for case in CASES:
+        rows = [row(groups[*case, variant]) for variant in VARIANTS]
+        short = [f"{r[1]}, {r[2]}, {r[9]}" for r in rows]
+        print(f"| {rows[0][0]} | " + " | ".join(short) + " |")
 
 
 if __name__ == "__main__":
