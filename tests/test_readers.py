@@ -90,6 +90,14 @@ def test_columns_come_in_the_order_asked_for(log: Log, tmp_path: Path) -> None:
     assert found.actuators == ("2_cmd", "0_cmd")
 
 
+def test_a_history_knows_the_velocity_of_each_action(log: Log, tmp_path: Path) -> None:
+    path = log_files.write("history", log, tmp_path)
+    found = read_log(path, Columns(action="joint 2,joint 0"))
+    np.testing.assert_allclose(found.velocity, log.velocity[:, [2, 0]])
+    np.testing.assert_allclose(found.action, log.action[:, [2, 0]])
+    assert found.notes == ()
+
+
 def test_velocities_are_matched_to_actions_by_joint(tmp_path: Path) -> None:
     path = tmp_path / "joints.csv"
     header = "episode,base_vel,hip_vel,knee_vel,knee_cmd,hip_cmd"

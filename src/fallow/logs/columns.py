@@ -47,8 +47,7 @@ class Columns:
 
 def choose(table: Table, columns: Columns) -> tuple[Choice, Choice, tuple[str, ...]]:
     """The velocity and action columns of a table, and a note on what was guessed."""
-    action, velocity = table.action, table.velocity
-    guessed = []
+    action, guessed = table.action, []
     if columns.action is not None:
         action = find(table, columns.action, "--action")
     elif action is None:
@@ -56,9 +55,11 @@ def choose(table: Table, columns: Columns) -> tuple[Choice, Choice, tuple[str, .
         guessed.append(f"actions: {shown(table, action)}")
     if columns.velocity is not None:
         velocity = find(table, columns.velocity, "--velocity")
-    elif velocity is None or len(velocity) != len(action):
-        velocity = _guess_velocity(table, action)
-        guessed.append(f"velocities: {shown(table, velocity)}")
+    else:
+        velocity = _known_velocity(table, action)
+        if len(velocity) < len(action):
+            velocity = _guess_velocity(table, action)
+            guessed.append(f"velocities: {shown(table, velocity)}")
     if len(action) != len(velocity):
         raise FallowError(
             f"{table.source}: {len(action)} action columns ({shown(table, action)}) "
@@ -67,6 +68,12 @@ def choose(table: Table, columns: Columns) -> tuple[Choice, Choice, tuple[str, .
         )
     note = (f"guessed {'; '.join(guessed)}",) if guessed else ()
     return velocity, action, note
+
+
+def _known_velocity(table: Table, action: Choice) -> Choice:
+    """The velocities of actions where the format says them, whatever their order."""
+    drives = dict(zip(table.action or (), table.velocity or (), strict=True))
+    return tuple(drives[column] for column in action if column in drives)
 
 
 def find(table: Table, text: str, flag: str) -> Choice:
