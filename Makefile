@@ -15,7 +15,7 @@ help:
 	@echo "make test    run the tests"
 	@echo "make test-extras   those that need torch, with a CPU build of it"
 	@echo "make check   lint, formatting and types"
-	@echo "make bench   speed beside dm_control and beside a plain ring"
+	@echo "make bench   speed beside dm_control, a plain ring and ruptures.Pelt"
 	@echo "make clean   remove .venv and caches"
 
 demo: $(VENV)/.ready-demo
@@ -35,6 +35,7 @@ check: $(VENV)/.ready-test
 bench: $(VENV)/.ready-test
 	$(BIN)/python benchmarks/physics.py
 	$(BIN)/python benchmarks/replay.py
+	$(BIN)/python benchmarks/response.py
 
 $(VENV)/.ready-demo: pyproject.toml constraints.txt tools/setup.sh
 	sh tools/setup.sh $(VENV) .

@@ -1,14 +1,18 @@
 """Shared by the tests: small runs of worlds, and conditions that change early."""
 
+import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fallow import cli
 from fallow.dynamics import Worlds
+from fallow.logs.log import Log
+from fallow.response import Example, example
 
 # every condition, with changes inside the first episode of two worlds
 EARLY_CONDITIONS = {
@@ -57,3 +61,30 @@ def output_of_example(name: str, folder: Path) -> str:
 @pytest.fixture
 def random() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture) -> Run:
+    """Run a command in this process: exit code, stdout, stderr."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = cli.main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def diagnosis(run: Run, *arguments: object) -> dict:
+    """What `fallow diagnose --json` says of one log."""
+    code, out, error = run("diagnose", *arguments, "--json")
+    assert code == 0, error
+    return json.loads(out)
+
+
+@pytest.fixture(scope="session")
+def small_log() -> Log:
+    """24 episodes of 40 transitions; three joints lose half their gain at the 12th."""
+    return example(Example(n_episodes=24, change_points=(12,), n_steps=40))

@@ -44,7 +44,8 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
         last = done.stdout.splitlines()[-1]
         assert "LOADED []" in last
         best = min(best, float(last.split()[-1]))
-    assert "demo" in done.stdout and "list" in done.stdout
+    for command in ("demo", "diagnose", "list", "simulate"):
+        assert command in done.stdout
     assert best < 0.5
 
 
@@ -78,12 +79,21 @@ def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
         "curious",
         "matched",
     ]
+    assert names["formats"] == [
+        "history",
+        "npz",
+        "minari",
+        "d4rl",
+        "lerobot",
+        "mcap",
+        "csv",
+    ]
 
 
 def test_list_for_people(capsys: pytest.CaptureFixture) -> None:
     assert cli.main(["list"]) == 0
     shown = capsys.readouterr().out
-    for name in ("walker-walk", "recurring", "saw_wave"):
+    for name in ("walker-walk", "recurring", "saw_wave", "lerobot"):
         assert name in shown
 
 

@@ -8,6 +8,7 @@ import pytest
 from conftest import EXAMPLES, output_of_example
 
 EXPECTED = {
+    "diagnose_logs.py": "change at (35,), m_hat 0.5",
     "replay_numpy.py": "25% of draws after the change were stale",
     "record_and_look_back.py": "episode 3 simulated again: 500 transitions",
     "shift_any_gymnasium.py": "the body changed at frames [300, 500, 700, 900]",

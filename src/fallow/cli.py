@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class List:
-    """Show what can be chosen by name: tasks, conditions, schedules, rules, agents."""
+    """Show what can be chosen by name: tasks, conditions, rules, agents, formats."""
 
     json: bool = False
     """Print the names as JSON."""
@@ -27,6 +27,7 @@ class List:
         from fallow.dynamics.conditions import CONDITIONS
         from fallow.dynamics.schedules import SCHEDULES
         from fallow.dynamics.tasks import TASKS
+        from fallow.logs.readers import READERS
         from fallow.replay.rules import RULES
 
         summaries = {
@@ -38,6 +39,7 @@ class List:
                 name: f"{kind.summary}; presets {', '.join(kind.presets)}"
                 for name, kind in AGENTS.items()
             },
+            "formats": {name: reader.summary for name, reader in READERS.items()},
         }
         if self.json:
             names = {group: list(entries) for group, entries in summaries.items()}
@@ -107,7 +109,7 @@ class Train:
     def run(self) -> None:
         from fallow.agents import training
         from fallow.agents.compiling import keep_compiled
-        from fallow.report.progress import TrainingBar
+        from fallow.report.training import TrainingBar
 
         keep_compiled(self.cache)
         folder = self.resume or self.out
@@ -144,9 +146,98 @@ class Train:
         )
 
 
+@dataclass(frozen=True)
+class Diagnose:
+    """Did the actuators change, when, by how much, and should the old data go?
+
+    Exit codes: 0, and 2 for bad input; with --ci also 10 for "discard".
+    """
+
+    paths: tyro.conf.Positional[tuple[Path, ...]]
+    """Logs, data sets or folders of logs."""
+    variant: Literal["joint", "mean", "large"] = "joint"
+    """Look for changes in each joint's response, the mean, or that of large actions."""
+    json: bool = False
+    """Print everything as JSON."""
+    html: Path | None = None
+    """Write one self-contained page."""
+    ci: bool = False
+    """Exit with 10 if data should be discarded."""
+    velocity: str | None = None
+    """Velocity columns: names, places (11:17) or both (qvel[3:9]); else guessed."""
+    action: str | None = None
+    """Action columns, likewise, in the order of the velocities they drive."""
+    episode: str | None = None
+    """The column that numbers the episodes."""
+    time: str | None = None
+    """The column of times in seconds."""
+    episode_steps: int | None = None
+    """Cut a recording without episodes into pieces of so many rows."""
+    scale: Literal["mad", "mad_normal"] = "mad"
+    """Unit of the standardised series; mad_normal is 1.4826 times larger."""
+
+    def run(self) -> int:
+        from fallow.diagnose import diagnose_all, exit_code
+        from fallow.logs.columns import Columns
+
+        columns = Columns(
+            self.velocity, self.action, self.episode, self.time, self.episode_steps
+        )
+        results = diagnose_all(self.paths, columns, self.variant, self.scale)
+        if self.html is not None:
+            from fallow.report.page import render
+
+            self.html.parent.mkdir(parents=True, exist_ok=True)
+            self.html.write_text(render(results), encoding="utf-8")
+        if self.json:
+            from fallow.report.machine import as_json
+
+            shown = [as_json(result) for result in results]
+            content = shown[0] if len(shown) == 1 else shown
+            print(json.dumps(content, indent=1, allow_nan=False))
+        else:
+            from rich.console import Console
+
+            from fallow.report.terminal import show
+
+            show(results, Console(highlight=False))
+        return exit_code(results, self.ci)
+
+
+@dataclass(frozen=True)
+class Simulate:
+    """Record a body that changes, moved by a scripted policy whose amplitude drifts."""
+
+    task: tyro.conf.Positional[str]
+    """One of `fallow list`."""
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
+    """The history to write; it must not be there yet."""
+    condition: str = "none"
+    """What changes and when, e.g. gain, gain:g=0.7, recurring, damage."""
+    episodes: int = 150
+    """500 transitions each; changes come at episode 40 unless the condition says."""
+    seed: int = 0
+    """Everything follows from it."""
+
+    def run(self) -> None:
+        from fallow.logs.simulate import simulate
+        from fallow.report.progress import progress
+
+        with progress(self.episodes, "simulating") as tick:
+            condition = simulate(
+                self.task, self.condition, self.episodes, self.seed, self.out, tick
+            )
+        print(
+            f"{self.out}: {self.episodes} episodes of {self.task} under {condition}, "
+            f"seed {self.seed}"
+        )
+
+
 Command = (
     Annotated[Demo, tyro.conf.subcommand("demo")]
+    | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
     | Annotated[List, tyro.conf.subcommand("list")]
+    | Annotated[Simulate, tyro.conf.subcommand("simulate")]
     | Annotated[Train, tyro.conf.subcommand("train")]
 )
 
@@ -157,7 +248,7 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments[:1] == ["--version"]:
         print(f"fallow {__version__}")
         return 0
-    command: Demo | List | Train = tyro.cli(
+    command: Demo | Diagnose | List | Simulate | Train = tyro.cli(
         Command,
         prog="fallow",
         description=(
@@ -167,7 +258,7 @@ def main(arguments: list[str] | None = None) -> int:
         args=arguments,
     )
     try:
-        command.run()
+        return command.run() or 0
     except BrokenPipeError:  # the reader had enough, as with `fallow list | head`
         sys.stderr.close()
     except (FallowError, OSError) as error:

@@ -97,7 +97,10 @@ class Gain(Shift):
             options.number("gain", "g", factor, at_least=0)
 
     def levels(self, original: Original) -> np.ndarray:
-        n_actuators = len(original.gain)
+        return self.gains(len(original.gain))
+
+    def gains(self, n_actuators: int) -> np.ndarray:
+        """(n_actuators,) the shifted strength of each, relative to the original."""
         if isinstance(self.g, tuple) and len(self.g) != n_actuators:
             raise FallowError(
                 f"gain: g has {len(self.g)} factors and the body {n_actuators} "
@@ -133,7 +136,11 @@ class Damage(Shift):
         return self.actuator if isinstance(self.actuator, tuple) else (self.actuator,)
 
     def levels(self, original: Original) -> np.ndarray:
-        gain = np.ones(len(original.gain))
+        return self.gains(len(original.gain))
+
+    def gains(self, n_actuators: int) -> np.ndarray:
+        """(n_actuators,) the shifted strength of each: 0 where it is dead, else 1."""
+        gain = np.ones(n_actuators)
         for index in self._indices(len(gain)):
             if index >= len(gain):
                 raise FallowError(

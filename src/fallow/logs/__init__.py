@@ -1,4 +1,4 @@
-"""What was recorded: our own history format, and later one reader a foreign format."""
+"""What was recorded: our own history format, and one reader a foreign format."""
 
 from fallow.logs.history import Header, History, HistoryWriter, read_history
 from fallow.logs.recorder import Recorder, header_of

@@ -1,0 +1,80 @@
+"""Rows without more structure than columns: where episodes end, and how time runs."""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from fallow.errors import FallowError, unknown
+from fallow.logs.columns import Columns
+from fallow.logs.table import ended, pieces, runs, step_of_episodes
+
+EPISODE_NAMES = (
+    *("episode", "episode_index", "episode_id", "episode_number", "episodes"),
+    *("trajectory", "traj"),
+)
+END_NAMES = (
+    *("done", "dones", "terminal", "terminals", "terminated"),
+    *("timeout", "timeouts", "truncated"),
+)
+TIME_NAMES = ("time", "time_s", "timestamp", "timestamps", "t", "stamp")
+
+Column = Callable[[str], np.ndarray]
+"""All rows (n,) of a column by its name."""
+
+
+def episode_lengths(
+    source: str, names: Iterable[str], column: Column, n_rows: int, columns: Columns
+) -> np.ndarray:
+    """Rows (k,) of each episode: as chosen, by a number for each row, or by ends."""
+    known = list(names)
+    if columns.episode_steps is not None:
+        return pieces(n_rows, columns.episode_steps)
+    if columns.episode is not None:
+        return runs(source, column(_known(known, columns.episode, "--episode")))
+    by_name = {name.lower(): name for name in reversed(known)}
+    for name in EPISODE_NAMES:
+        if name in by_name:
+            return runs(source, column(by_name[name]))
+    ends = [column(by_name[name]).astype(bool) for name in END_NAMES if name in by_name]
+    if ends:
+        return ended(np.logical_or.reduce(ends))
+    raise FallowError(
+        f"{source} does not say where episodes end; name the column that numbers them "
+        "with --episode, or cut the recording into pieces with --episode-steps"
+    )
+
+
+def episode_steps_s(
+    names: Iterable[str], column: Column, lengths: np.ndarray, columns: Columns
+) -> np.ndarray | None:
+    """(k,) the control step of each episode in seconds; None without times."""
+    known = list(names)
+    if columns.time is not None:
+        name: str | None = _known(known, columns.time, "--time")
+    else:
+        by_name = {name.lower(): name for name in reversed(known)}
+        found = [by_name[name] for name in TIME_NAMES if name in by_name]
+        name = found[0] if found else None
+    if name is None:
+        return None
+    try:
+        return step_of_episodes(column(name).astype(float), lengths)
+    except (FallowError, ValueError):
+        if columns.time is not None:
+            raise
+        return None  # a guess that holds dates, say
+
+
+def episode_regime(
+    names: Iterable[str], column: Column, lengths: np.ndarray
+) -> np.ndarray | None:
+    """(k,) the regime at each episode's end, where a column has it."""
+    if "regime" not in names:
+        return None
+    return column("regime")[np.cumsum(lengths) - 1].astype(np.int64)
+
+
+def _known(names: list[str], name: str, flag: str) -> str:
+    if name not in names:
+        raise unknown(f"column for {flag}", name, names[:40])
+    return name

@@ -1,0 +1,87 @@
+"""A training run on the terminal, and in TensorBoard's event files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from fallow.agents import training
+from fallow.errors import FallowError
+from fallow.records import Branch
+
+
+class TrainingBar:
+    """A bar with frames, return, updates a second and the time left.
+
+    Evaluations are lines above the bar; without a terminal there are only these.
+    """
+
+    def __init__(self, branches: Sequence[Branch], events: Path | None = None) -> None:
+        self._branches = branches
+        self._console = Console()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} frames"),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._line = self._bar.add_task("training", total=None, rate="")
+        self._events = event_writer(events) if events else None
+
+    def __enter__(self) -> "TrainingBar":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.stop()
+        if self._events is not None:
+            self._events.close()
+
+    def __call__(self, progress: training.Progress) -> None:
+        if progress.message:
+            self._console.print(progress.message)
+        self._bar.update(
+            self._line,
+            completed=progress.frame,
+            total=progress.until_frame,
+            rate=f"{progress.updates_per_s:,.0f} updates/s",
+        )
+        if progress.returns is not None:
+            means = progress.returns.mean(1)
+            spread = means.std(ddof=1) if len(means) > 1 else float("nan")
+            each = " ".join(f"{mean:.0f}" for mean in means[:12])
+            more = " …" if len(means) > 12 else ""
+            self._console.print(
+                f"frame {progress.frame:>9,}  return {means.mean():6.1f} "
+                f"(sd {spread:5.1f}: {each}{more})  "
+                f"{progress.updates_per_s:,.0f} updates/s",
+                highlight=False,
+            )
+        if self._events is not None:
+            self._write_events(self._events, progress)
+
+    def _write_events(self, events: Any, progress: training.Progress) -> None:
+        numbers = dict(progress.metrics)
+        if progress.returns is not None:
+            numbers["evaluation/return"] = progress.returns.mean(1)
+        for name, values in numbers.items():
+            for index, value in enumerate(np.atleast_1d(values)):
+                tag = f"{name}/{index:03d}"
+                events.add_scalar(tag, float(value), progress.frame)
+
+
+def event_writer(folder: Path) -> Any:
+    """A writer of TensorBoard's event files."""
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError:
+        raise FallowError(
+            "event files need tensorboardX: pip install 'fallow[tensorboard]'"
+        ) from None
+    return SummaryWriter(str(folder))

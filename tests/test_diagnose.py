@@ -1,0 +1,230 @@
+"""`fallow diagnose`, end to end: tables, JSON, the page, exit codes."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import log_files
+import pytest
+from conftest import diagnosis
+
+from fallow.logs import HistoryWriter, read_history
+from fallow.logs.log import Log
+from fallow.logs.simulate import simulate
+from fallow.report import progress
+from fallow.response import Example, example
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
+
+def test_json_has_what_machines_need(run, small_log: Log, tmp_path: Path) -> None:
+    path = log_files.write("history", small_log, tmp_path)
+    found = diagnosis(run, path)
+    assert found["decision"] == "discard" and found["rule"] == "recency"
+    assert found["auc"] == 1.0
+    assert found["magnitude"] == pytest.approx(0.5, abs=0.05)
+    low, high = found["magnitude_interval"]
+    assert low < found["magnitude"] < high
+    assert found["change_points"] == [12]
+    assert found["stale"] == [True] * 12 + [False] * 12
+    assert found["gates"]["auc"] == {
+        "threshold": 0.87,
+        "passed": True,
+        "margin": pytest.approx(0.13),
+    }
+    assert [s["stale"] for s in found["segments"]] == [True, False]
+    assert found["settings"]["variant"] == "joint"
+    assert found["settings"]["scale"] == "mad"
+    assert found["truth"]["change_points"] == [12]
+
+
+def test_the_terminal_has_a_table_and_advice(
+    run, small_log: Log, tmp_path: Path
+) -> None:
+    path = log_files.write("d4rl", small_log, tmp_path)
+    code, out, _ = run("diagnose", path)
+    assert code == 0
+    words = " ".join(out.split())
+    for expected in (
+        "24 episodes, 960 transitions, 3 actuators",
+        "note: guessed actions: actions[0:3]; velocities: infos/qvel[1:4]",
+        "0 to 11",
+        "AUC 1.00 0.87 discard",
+        "Discard the old data: the response changed at episode 12",
+        "Response is not gain",
+    ):
+        assert expected in words
+
+
+def test_no_change_is_said_plainly(run, tmp_path: Path) -> None:
+    path = log_files.write("npz", example(Example((1.0,), (), 60, 50)), tmp_path)
+    _, out, _ = run("diagnose", path)
+    words = " ".join(out.split())
+    assert "Keep the old data: no change of the actuator response in 60" in words
+
+
+@pytest.mark.parametrize("variant", ["joint", "mean", "large"])
+def test_variants(run, variant: str, small_log: Log, tmp_path: Path) -> None:
+    path = log_files.write("npz", small_log, tmp_path)
+    found = diagnosis(run, path, "--variant", variant)
+    assert found["settings"]["variant"] == variant
+    assert found["change_points"] == [12]
+
+
+def test_exit_codes_for_ci(run, small_log: Log, tmp_path: Path) -> None:
+    gone = log_files.write("npz", small_log, tmp_path)
+    kept = log_files.write("csv", example(Example((1.0,), (), n_episodes=12)), tmp_path)
+    assert run("diagnose", gone)[0] == 0
+    assert run("diagnose", gone, "--ci")[0] == 10
+    assert run("diagnose", kept, "--ci")[0] == 0
+    assert run("diagnose", kept, gone, "--ci")[0] == 10
+    assert run("diagnose", tmp_path / "none.npz", "--ci")[0] == 2
+
+
+def test_a_folder_gives_a_table(run, small_log: Log, tmp_path: Path) -> None:
+    log_files.write("history", small_log, tmp_path)
+    log_files.write("npz", example(Example((1.0,), (), n_episodes=12)), tmp_path)
+    code, out, _ = run("diagnose", tmp_path)
+    assert code == 0
+    rows = [line.split() for line in out.splitlines()]
+    assert ["run.fallow", "discard"] in [row[:2] for row in rows]
+    assert ["run.npz", "keep"] in [row[:2] for row in rows]
+    both = json.loads(run("diagnose", tmp_path, "--json")[1])
+    assert [entry["decision"] for entry in both] == ["discard", "keep"]
+
+
+def test_one_bad_log_among_several_is_a_row(
+    run, small_log: Log, tmp_path: Path
+) -> None:
+    log_files.write("history", small_log, tmp_path)
+    short = example(Example((1.0,), (), n_episodes=4))
+    log_files.write("npz", short, tmp_path)
+    page = tmp_path / "page.html"
+    code, out, _ = run("diagnose", tmp_path, "--html", page, "--ci")
+    assert code == 2
+    assert "bad input" in out and "4 episodes with actions" in " ".join(out.split())
+    assert "4 episodes with actions" in page.read_text()
+    both = json.loads(run("diagnose", tmp_path, "--json")[1])
+    assert "error" in both[1] and both[0]["decision"] == "discard"
+
+
+def test_the_page_is_whole_and_needs_no_network(
+    run, small_log: Log, tmp_path: Path
+) -> None:
+    path, page = (
+        log_files.write("npz", small_log, tmp_path),
+        tmp_path / "out" / "page.html",
+    )
+    assert run("diagnose", path, "--html", page)[0] == 0
+    text = page.read_text()
+    assert text.count("<svg") == 5  # the mean, three joints, the plane
+    assert "Discard the old data" in text and "prefers-color-scheme: dark" in text
+    for loader in ("<script", "<link", "<img", "@import", "url(http", " src="):
+        assert loader not in text
+    assert "default-src 'none'; style-src 'unsafe-inline'\"" in text
+    for colour in ("#1f2328", "#2b6c99"):
+        assert colour not in text.split("</style>")[1]
+    run("diagnose", path, "--html", tmp_path / "again.html")
+    assert (tmp_path / "again.html").read_text() == text
+
+
+HOSTILE = "<script>alert(1)</script>--> $x^ \\frac{ & \"'"
+
+
+def test_a_column_name_is_text_and_nothing_else(
+    run, small_log: Log, tmp_path: Path
+) -> None:
+    path, page = tmp_path / "<b>&.csv", tmp_path / "page.html"
+    content = log_files.rows(small_log)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["episode", "v", HOSTILE])
+        columns = (content["episode"], content["velocity"][:, 0])
+        writer.writerows(zip(*columns, content["action"][:, 0], strict=True))
+    code, out, error = run("diagnose", path, "--action", HOSTILE, "--html", page)
+    assert code == 0, error
+    text = page.read_text()
+    assert "<script" not in text and "<b>&." not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "[red]" not in out
+
+
+def test_a_name_that_looks_like_markup_is_shown_as_it_is(run, tmp_path: Path) -> None:
+    for name in ("[red]a.npz", "[bold]b.npz"):
+        log_files.write_npz(
+            example(Example((1.0,), (), n_episodes=12)), tmp_path / name
+        )
+    code, out, _ = run("diagnose", tmp_path)
+    assert code == 0 and "[red]a.npz" in out and "[bold]b.npz" in out
+
+
+def test_the_same_decision_without_the_regime_column(run, tmp_path: Path) -> None:
+    path, blind = tmp_path / "a.fallow", tmp_path / "b.fallow"
+    simulate("cheetah-run", "gain:shift_frame=12000", 24, 1, path)
+    history = read_history(path)
+    with HistoryWriter(blind, replace(history.header, about={})) as writer:
+        for episode in history.episodes:
+            writer.add(replace(episode, regime=None, start_state=None))
+    seen, unseen = diagnosis(run, path), diagnosis(run, blind)
+    assert seen["truth"] == {"change_points": [12], "auc": 1.0, "magnitude": 0.5}
+    assert unseen["truth"] is None
+    for name in ("path", "truth"):
+        seen.pop(name), unseen.pop(name)
+    assert seen == unseen
+    assert seen["change_points"] == [12] and seen["decision"] == "discard"
+
+
+COLD = """
+import sys
+from fallow.cli import main
+code = main(["diagnose", sys.argv[1], "--html", sys.argv[2]])
+heavy = {"jax", "torch", "mujoco", "dm_control", "gymnasium"} & set(sys.modules)
+sys.exit(f"imported {heavy}" if heavy or code else 0)
+"""
+
+
+def test_diagnose_never_imports_jax(small_log: Log, tmp_path: Path) -> None:
+    path = log_files.write("history", small_log, tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", COLD, str(path), str(tmp_path / "page.html")],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+class Terminal(io.StringIO):
+    """An error stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("patience_s", "shown"), [(0.0, True), (30.0, False)])
+def test_a_progress_bar_appears_when_it_takes_long(
+    patience_s: float, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "PATIENCE_S", patience_s)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.progress(2, "counting sheep") as tick:
+        tick()
+        time.sleep(0.5)
+        tick()
+    assert ("counting sheep" in stream.getvalue()) == shown
+
+
+def test_no_progress_bar_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setattr(progress, "PATIENCE_S", 0.0)
+    with progress.progress(1, "counting sheep") as tick:
+        time.sleep(0.1)
+        tick()
+    assert capsys.readouterr().err == ""
