@@ -240,6 +240,20 @@ def gradients_of_the_actor(learner, batch) -> train.Actor:
     return jax.jit(jax.grad(loss))(learner.actor)
 
 
+def test_computing_again_changes_no_gradient(learner, batch, monkeypatch) -> None:
+    """As on an accelerator, where only products are kept."""
+    kept = (
+        gradients_of_the_model(learner, batch),
+        gradients_of_the_actor(learner, batch),
+    )
+    monkeypatch.setattr(layers.jax, "default_backend", lambda: "gpu")
+    again = (
+        gradients_of_the_model(learner, batch),
+        gradients_of_the_actor(learner, batch),
+    )
+    assert_close(again, kept)
+
+
 def plain_scan(step, unroll, given, carry, xs):
     def products(name, x):
         return x @ given.weights[name]
