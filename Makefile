@@ -22,7 +22,7 @@ demo: $(VENV)/.ready-demo
 	$(BIN)/fallow demo
 
 test: $(VENV)/.ready-test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-extras: $(EXTRAS)/.ready-test
 	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py

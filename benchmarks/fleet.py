@@ -28,7 +28,7 @@ import numpy as np
 
 from fallow.agents import AGENTS
 from fallow.agents.fleet import Fleet
-from fallow.agents.programs import Programs
+from fallow.agents.programs import Programs, joined_metrics
 from fallow.dynamics import TASKS
 from fallow.records import Branch
 from fallow.replay import Field
@@ -91,7 +91,7 @@ def measure(agent, n_branches: int, n_updates: int, n_rounds: int, trace) -> dic
     buffer = filled(agent, n_branches)
     programs = Programs(agent, buffer.layout, list(range(n_branches)))
     state = programs.init()
-    state_bytes = sum(leaf.nbytes for leaf in state)
+    state_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
     batch, length = agent.schedule.batch, agent.schedule.length
 
     def round_of_updates(state):
@@ -116,7 +116,8 @@ def measure(agent, n_branches: int, n_updates: int, n_rounds: int, trace) -> dic
         with jax.profiler.trace(trace):
             state, metrics = round_of_updates(state)
         print_kernels(trace, n_updates)
-    bad = [k for k, v in metrics.items() if not np.isfinite(np.asarray(v)).all()]
+    last = joined_metrics(metrics)
+    bad = [name for name, values in last.items() if not np.isfinite(values).all()]
     assert not bad, f"not finite: {bad}"
     stats = jax.devices()[0].memory_stats() or {}
     return {

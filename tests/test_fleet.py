@@ -53,13 +53,22 @@ def lived(fleet: Fleet, n_steps: int = STEPS) -> Fleet:
     return fleet
 
 
-def assert_equal(one: Fleet, other: Fleet, at: int = 0) -> None:
-    """Branch `at` of `one` is, to the bit, the only branch of `other`."""
+def branch_of(fleet: Fleet, index: int) -> list[np.ndarray]:
+    return [np.asarray(x) for x in fleet.programs.branch(fleet.state, index)]
+
+
+def assert_equal_states(one: Fleet, at: int, other: Fleet, at_other: int) -> None:
+    for a, b in zip(branch_of(one, at), branch_of(other, at_other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def assert_equal(one: Fleet, at: int, other: Fleet, at_other: int) -> None:
+    """A branch of one fleet is, to the bit, a branch of another."""
     assert one.n_updates == other.n_updates > 0
-    for a, b in zip(one.state, other.state, strict=True):
-        np.testing.assert_array_equal(np.asarray(a[at]), np.asarray(b[0]))
+    assert_equal_states(one, at, other, at_other)
     for name, values in other.worlds.save().items():
-        np.testing.assert_array_equal(one.worlds.save()[name][at], values[0], name)
+        mine = one.worlds.save()[name][at]
+        np.testing.assert_array_equal(mine, values[at_other], name)
 
 
 RULES = ("passive", "recency:window_transitions=80", "reservoir:budget_transitions=64")
@@ -73,7 +82,7 @@ def three() -> Fleet:
 @pytest.mark.parametrize("index", range(3))
 def test_a_branch_does_not_depend_on_its_company(three: Fleet, index: int) -> None:
     alone = lived(fleet_of(three.branches[index]))
-    assert_equal(three, alone, index)
+    assert_equal(three, index, alone, 0)
 
 
 def test_mapped_updates_equal_those_of_one_branch() -> None:
@@ -104,10 +113,9 @@ def test_free_checks() -> None:
     """A window that holds all is passive, and a gain of 1 is no change."""
     base = lived(fleet_of(Branch(5)))
     window = lived(fleet_of(Branch(5, "none", "recency:window_transitions=4000")))
-    assert_equal(base, window)
+    assert_equal(base, 0, window, 0)
     gain = lived(fleet_of(Branch(5, "gain:g=1.0,shift_frame=80")))
-    for a, b in zip(base.state, gain.state, strict=True):
-        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+    assert_equal(base, 0, gain, 0)
 
 
 def test_a_fleet_goes_on_as_if_never_stopped(three: Fleet, tmp_path) -> None:
@@ -123,25 +131,9 @@ def test_a_fleet_goes_on_as_if_never_stopped(three: Fleet, tmp_path) -> None:
     assert again.n_steps == 80
     lived(again)
     for index in range(3):
-        assert_equal(again, _only(three, index), index)
+        assert_equal(again, index, three, index)
     again.close()
     assert kept == {p.name: p.read_bytes() for p in (tmp_path / "saved").iterdir()}
-
-
-def _only(fleet: Fleet, index: int) -> Fleet:
-    """A view of one branch of a fleet, for comparison."""
-
-    class View:
-        n_updates = fleet.n_updates
-        state = [leaf[index : index + 1] for leaf in fleet.state]  # noqa: RUF012
-
-        class worlds:
-            @staticmethod
-            def save() -> dict:
-                saved = fleet.worlds.save()
-                return {k: v[index : index + 1] for k, v in saved.items()}
-
-    return View  # type: ignore[return-value]
 
 
 def test_one_branch_out_of_a_fleet_begins_others(three: Fleet, tmp_path) -> None:
@@ -155,14 +147,13 @@ def test_one_branch_out_of_a_fleet_begins_others(three: Fleet, tmp_path) -> None
     saving.begin(fleet, [place, place])
     assert fleet.frame == three.frame
     assert [str(d.rule) for d in fleet.buffer.drawers] == [b.rule for b in branches]
-    for leaf, trunk in zip(fleet.state, three.state, strict=True):
-        for branch in range(2):
-            np.testing.assert_array_equal(leaf[branch], trunk[1])
+    for branch in range(2):
+        assert_equal_states(fleet, branch, three, 1)
     lived(fleet, STEPS + 15)
     regimes = fleet.worlds.regime
     assert regimes[0] == 1 and regimes[1] == 0
-    moved = [not np.array_equal(leaf[0], leaf[1]) for leaf in fleet.state]
-    assert any(moved)
+    pairs = zip(branch_of(fleet, 0), branch_of(fleet, 1), strict=True)
+    assert any(not np.array_equal(a, b) for a, b in pairs)
 
 
 def test_histories_hold_what_was_lived(tmp_path) -> None:
@@ -180,7 +171,7 @@ def test_histories_hold_what_was_lived(tmp_path) -> None:
 
 def test_evaluation_touches_nothing_and_is_shared_by_seed() -> None:
     fleet = lived(fleet_of(Branch(3), Branch(3, "none", RULES[1]), Branch(4)), 72)
-    before = [np.asarray(leaf) for leaf in fleet.state]
+    before = branch_of(fleet, 0)
     worlds, clock = fleet.worlds.save(), fleet.frame
     stored = [book.now for book in fleet.buffer.books]
     returns = fleet.evaluate(n_episodes=2)
@@ -191,8 +182,8 @@ def test_evaluation_touches_nothing_and_is_shared_by_seed() -> None:
     assert not np.array_equal(starts[0], starts[2])
     assert fleet.frame == clock
     assert stored == [book.now for book in fleet.buffer.books]
-    for a, b in zip(before, fleet.state, strict=True):
-        np.testing.assert_array_equal(a, np.asarray(b))
+    for a, b in zip(before, branch_of(fleet, 0), strict=True):
+        np.testing.assert_array_equal(a, b)
     for name, values in fleet.worlds.save().items():
         np.testing.assert_array_equal(values, worlds[name])
 
@@ -217,9 +208,9 @@ def test_changes_are_noted_for_reset() -> None:
 def test_numbers_that_are_none_stop_the_run(tmp_path) -> None:
     fleet = lived(fleet_of(Branch(0)), 80)
     saving.save(fleet, tmp_path / "saved")
-    fleet.state = [
-        leaf * np.nan if leaf.dtype == np.float32 else leaf for leaf in fleet.state
-    ]
+    fleet.state = jax.tree.map(
+        lambda x: x * np.nan if x.dtype == np.float32 else x, fleet.state
+    )
     fleet.learn(1)
     with pytest.raises(LearningError, match=r"of branch 0 .* is nan after"):
         saving.save(fleet, tmp_path / "saved")

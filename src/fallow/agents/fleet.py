@@ -13,8 +13,8 @@ import numpy as np
 
 from fallow import options, seeds
 from fallow.agents import AGENTS
-from fallow.agents.agent import Agent, Carry
-from fallow.agents.programs import Leaves, Metrics, Programs
+from fallow.agents.agent import Agent
+from fallow.agents.programs import Metrics, Programs, Shards, joined_metrics
 from fallow.dynamics import TASKS, Step, Worlds
 from fallow.dynamics.tasks import EPISODE_FRAMES
 from fallow.errors import FallowError
@@ -86,11 +86,11 @@ class Fleet:
             capacity_transitions,
         )
         self.programs = Programs(agent, self.buffer.layout, self._seeds)
-        self.state: Leaves = self.programs.init()
-        self.carry: Carry = self.programs.nothing(self.schedule.n_worlds)
+        self.state: Shards = self.programs.init()
+        self.carry: Shards = self.programs.nothing(self.schedule.n_worlds)
         self.n_steps = 0
         self.n_updates = 0
-        self.metrics: Metrics = {}
+        self._metrics: Shards = []
         self.begins = np.ones(self._shape, bool)
         """(R, W) worlds in which the next action is an episode's first."""
         self._evaluation: Worlds | None = None
@@ -127,8 +127,7 @@ class Fleet:
                 explore=True,
             )
             self.carry = acted.carry
-            actions = np.asarray(acted.action)
-            policy = (np.asarray(acted.mean), np.asarray(acted.std))
+            actions, policy = acted.action, (acted.mean, acted.std)
             self.n_steps += 1
             self.learn(self._due() - self.n_updates)  # on the device, meanwhile
             self.n_steps -= 1
@@ -154,7 +153,7 @@ class Fleet:
         """Make updates; returns at once, the device works on."""
         for _ in range(n_updates):
             indices = self.buffer.draw(1, self.schedule.batch, self.schedule.length)
-            self.state, self.metrics = self.programs.update(
+            self.state, self._metrics = self.programs.update(
                 self.state, self.buffer.groups, indices, self.n_updates
             )
             self.n_updates += 1
@@ -213,15 +212,20 @@ class Fleet:
         if self.n_steps % WATCH_STEPS == 0:
             self.check_finite()
 
+    @property
+    def metrics(self) -> Metrics:
+        """Losses and the like of the last update, (R,) each; waits for it."""
+        return joined_metrics(self._metrics)
+
     def check_finite(self) -> None:
         """Raise if a loss or gradient of a branch is NaN or infinite."""
         for name, values in self.metrics.items():
-            good = np.isfinite(np.asarray(values))
+            good = np.isfinite(values)
             if not good.all():
                 index = int(np.argmin(good))
                 raise LearningError(
                     f"{name} of branch {index} ({self.branches[index]}) is "
-                    f"{np.asarray(values)[index]} after {self.n_updates:,} updates, at "
+                    f"{values[index]} after {self.n_updates:,} updates, at "
                     f"frame {self.frame:,}; go on from the last checkpoint with a "
                     "smaller learning rate"
                 )
@@ -281,7 +285,7 @@ class Fleet:
                 explore=False,
             )
             carry, begins = acted.carry, np.zeros_like(begins)
-            returns += worlds.step(np.asarray(acted.action)).reward
+            returns += worlds.step(acted.action).reward
         return returns
 
     # ---------------------------------------------------------------- parts

@@ -1,8 +1,15 @@
-"""The compiled programs of a fleet: an agent's functions mapped over branches."""
+"""The compiled programs of a fleet: an agent's functions mapped over branches.
+
+Branches are held in shards. On an accelerator there is one, and all its branches are
+computed at once. A processor gains nothing from that and has slow products of many
+small matrices, so there every branch is a shard of its own: one program serves fleets
+of any size, branches run side by side on the cores, and a branch's numbers do not
+depend on its company to the last bit.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -12,112 +19,158 @@ from fallow.agents.agent import Acted, Agent, Carry, State
 from fallow.replay.fleet import Groups, Indices, gather
 from fallow.replay.storage import Layout
 
-Metrics = dict[str, jax.Array]
-
-
+Metrics = dict[str, np.ndarray]
 Leaves = list[jax.Array]
 """A state as a plain list: taking nested modules apart costs a millisecond a call."""
+Shards = list[Any]
+"""One entry for each shard, its arrays with a leading axis of the shard's branches."""
+
+
+class Actions(NamedTuple):
+    """What R branches do next in W worlds each, on the host."""
+
+    action: np.ndarray  # (R, W, n_actuators)
+    mean: np.ndarray
+    std: np.ndarray
+    carry: Shards
 
 
 class Programs:
-    """Acting, learning and scoring for R branches in one call each.
+    """Acting, learning and scoring for R branches.
 
-    Every branch has its own random keys, from its seed, the purpose and a count. A
-    state goes in and out as its leaves; `tree` puts them together again.
+    Every branch has its own random keys, from its seed, the purpose and a count.
     """
 
-    def __init__(self, agent: Agent, layout: Layout, branch_seeds: Sequence[int]):
+    def __init__(
+        self, agent: Agent, layout: Layout, branch_seeds: Sequence[int]
+    ) -> None:
         self._agent, self._layout = agent, layout
+        self.n_branches = len(branch_seeds)
+        self._slices = _shards(self.n_branches)
+        self._places = [
+            jax.device_put(np.arange(s.start, s.stop, dtype=np.int32))
+            for s in self._slices
+        ]
         self._keys = {
-            purpose: _keys(branch_seeds, purpose)
+            purpose: [_keys(branch_seeds[s], purpose) for s in self._slices]
             for purpose in ("init", "learning", "acting", "evaluation")
         }
         one = jax.eval_shape(agent.init, jax.random.key(0))
         self._tree = jax.tree.structure(one)
         self._init = jax.jit(mapped(lambda key: jax.tree.leaves(agent.init(key))))
-        self._update = jax.jit(mapped(self._update_one, shared=1), donate_argnums=0)
+        self._update = jax.jit(mapped(self._update_one, shared=2), donate_argnums=0)
         self._act = {
             explore: jax.jit(
                 mapped(partial(self._act_one, explore), shared=1), donate_argnums=1
             )
             for explore in (True, False)
         }
-        self._errors = jax.jit(mapped(self._errors_one))
-        self._nothing = jax.jit(self._nothing_all, static_argnums=0)
+        self._errors = jax.jit(mapped(self._errors_one, shared=1))
 
-    @property
-    def n_branches(self) -> int:
-        """R."""
-        return len(self._keys["init"])
+    def init(self) -> Shards:
+        """Learners that have not learned yet."""
+        return [self._init(keys) for keys in self._keys["init"]]
 
-    def init(self) -> Leaves:
-        """(R, …) learners that have not learned yet."""
-        return self._init(self._keys["init"])
+    def nothing(self, n_worlds: int) -> Shards:
+        """Carries of worlds that all begin anew."""
+        return self.sharded([self._agent.nothing(n_worlds)] * self.n_branches)
+
+    def branch(self, shards: Shards, index: int) -> Any:
+        """What a branch has in `shards`, without the leading axis."""
+        size = self._slices[0].stop
+        return jax.tree.map(lambda x: x[index % size], shards[index // size])
+
+    def sharded(self, branches: Sequence[Any]) -> Shards:
+        """The inverse: pytrees of all branches, in shards."""
+        return [
+            jax.tree.map(lambda *own: jax.numpy.stack(own), *branches[place])
+            for place in self._slices
+        ]
 
     def tree(self, leaves: Leaves) -> State:
         """The agent's own state of these leaves."""
         return jax.tree.unflatten(self._tree, leaves)
 
-    def nothing(self, n_worlds: int) -> Carry:
-        """(R, W, …) carries of worlds that all begin anew."""
-        return self._nothing(n_worlds)
-
-    def _nothing_all(self, n_worlds: int) -> Carry:
-        return jax.vmap(lambda _: self._agent.nothing(n_worlds))(self._keys["init"])
-
     def act(
         self,
-        state: Leaves,
-        carry: Carry,
+        state: Shards,
+        carry: Shards,
         observation: np.ndarray,
         is_first: np.ndarray,
         count: int,
         explore: bool,
-    ) -> Acted:
-        """All branches' actions (R, W, …); randomness by `count`."""
-        return self._act[explore](
-            state,
-            carry,
-            jax.device_put(observation.astype(np.float32)),
-            jax.device_put(is_first),
-            self._keys["acting" if explore else "evaluation"],
-            jax.device_put(np.uint32(count)),
+    ) -> Actions:
+        """What all branches do next; randomness by `count`."""
+        keys = self._keys["acting" if explore else "evaluation"]
+        seen = observation.astype(np.float32)
+        acted = [
+            self._act[explore](
+                state[shard],
+                carry[shard],
+                jax.device_put(seen[place]),
+                jax.device_put(is_first[place]),
+                keys[shard],
+                jax.device_put(np.uint32(count)),
+            )
+            for shard, place in enumerate(self._slices)
+        ]
+        return Actions(
+            joined([own.action for own in acted]),
+            joined([own.mean for own in acted]),
+            joined([own.std for own in acted]),
+            [own.carry for own in acted],
         )
 
     def update(
-        self, state: Leaves, groups: Groups, indices: Indices, n_updates: int
-    ) -> tuple[Leaves, Metrics]:
-        """As many updates as there are indices, after `n_updates` were made."""
-        return self._update(
-            state,
-            groups,
-            jax.device_put(np.swapaxes(indices.rows, 0, 1)),
-            jax.device_put(np.swapaxes(indices.is_first, 0, 1)),
-            self._keys["learning"],
-            jax.device_put(np.uint32(n_updates)),
-        )
+        self, state: Shards, groups: Groups, indices: Indices, n_updates: int
+    ) -> tuple[Shards, Shards]:
+        """As many updates as there are indices, after `n_updates` were made.
 
-    def errors(self, state: Leaves, groups: Groups, indices: Indices) -> np.ndarray:
+        Returns the new state and the last update's metrics.
+        """
+        results = [
+            self._update(
+                state[shard],
+                jax.device_put(np.swapaxes(indices.rows[:, place], 0, 1)),
+                jax.device_put(np.swapaxes(indices.is_first[:, place], 0, 1)),
+                self._places[shard],
+                self._keys["learning"][shard],
+                groups,
+                jax.device_put(np.uint32(n_updates)),
+            )
+            for shard, place in enumerate(self._slices)
+        ]
+        return [own[0] for own in results], [own[1] for own in results]
+
+    def errors(self, state: Shards, groups: Groups, indices: Indices) -> np.ndarray:
         """(R, n) errors of the sequences of a sweep."""
         rows, is_first = indices.rows[0], indices.is_first[0]
-        errors = self._errors(
-            state, groups, jax.device_put(rows), jax.device_put(is_first)
-        )
-        return np.asarray(errors)
+        errors = [
+            self._errors(
+                state[shard],
+                jax.device_put(rows[place]),
+                jax.device_put(is_first[place]),
+                self._places[shard],
+                groups,
+            )
+            for shard, place in enumerate(self._slices)
+        ]
+        return joined(errors)
 
     def _update_one(
         self,
         leaves: Leaves,
-        groups: Groups,
         rows: jax.Array,
         is_first: jax.Array,
+        place: jax.Array,
         key: jax.Array,
+        groups: Groups,
         n_updates: jax.Array,
-    ) -> tuple[Leaves, Metrics]:
+    ) -> tuple[Leaves, dict[str, jax.Array]]:
         state = self.tree(leaves)
-        metrics: Metrics = {}
+        metrics: dict[str, jax.Array] = {}
         for k in range(len(rows)):  # unrolled: a scan would copy the state
-            batch = gather(self._layout, groups, rows[k], is_first[k])
+            batch = self._batch(groups, place, rows[k], is_first[k])
             own = jax.random.fold_in(key, n_updates + k)
             state, metrics = self._agent.update(state, batch, own)
         return jax.tree.leaves(state), metrics
@@ -136,36 +189,58 @@ class Programs:
         return self._agent.act(state, carry, observation, is_first, own, explore)
 
     def _errors_one(
-        self, leaves: Leaves, groups: Groups, rows: jax.Array, is_first: jax.Array
+        self,
+        leaves: Leaves,
+        rows: jax.Array,
+        is_first: jax.Array,
+        place: jax.Array,
+        groups: Groups,
     ) -> jax.Array:
-        batch = gather(self._layout, groups, rows, is_first)
+        batch = self._batch(groups, place, rows, is_first)
         return self._agent.errors(self.tree(leaves), batch)
+
+    def _batch(
+        self, groups: Groups, place: jax.Array, rows: jax.Array, is_first: jax.Array
+    ) -> dict[str, jax.Array]:
+        """One branch's batch out of all branches' rows, (R, n_rows, width) a type."""
+        n_rows = next(iter(groups.values())).shape[1]
+        flat = {k: g.reshape(-1, g.shape[-1]) for k, g in groups.items()}
+        return gather(self._layout, flat, place * n_rows + rows, is_first)
 
 
 def mapped(function: Callable[..., Any], shared: int = 0) -> Callable[..., Any]:
     """`function` over the leading axis of all arguments but the last `shared` ones.
 
-    On an accelerator all branches at once. A processor gains nothing from that and has
-    slow products of many small matrices, so there it is one branch after the other,
-    and a branch's numbers do not depend on the others to the last bit: the barriers
-    keep the compiler from mixing a branch's program with what is around it.
+    On a processor that axis has length 1.
     """
 
-    def one_by_one(*arguments: Any) -> Any:
+    def only(*arguments: Any) -> Any:
         cut = len(arguments) - shared
-        own, common = arguments[:cut], arguments[cut:]
-
-        def one(each: Any) -> Any:
-            each = jax.lax.optimization_barrier((*each, *common))
-            return jax.lax.optimization_barrier(function(*each))
-
-        return jax.lax.map(one, own)
+        own = jax.tree.map(lambda x: x[0], arguments[:cut])
+        return jax.tree.map(lambda x: x[None], function(*own, *arguments[cut:]))
 
     def at_once(*arguments: Any) -> Any:
         axes = [0] * (len(arguments) - shared) + [None] * shared
         return jax.vmap(function, in_axes=axes)(*arguments)
 
-    return one_by_one if jax.default_backend() == "cpu" else at_once
+    return only if jax.default_backend() == "cpu" else at_once
+
+
+def joined(shards: Sequence[jax.Array]) -> np.ndarray:
+    """One array (R, …) on the host."""
+    return np.concatenate([np.asarray(own) for own in shards])
+
+
+def joined_metrics(shards: Sequence[dict[str, jax.Array]]) -> Metrics:
+    """Metrics (R,) on the host; waits for the device."""
+    names = shards[0] if shards else ()
+    return {name: joined([own[name] for own in shards]) for name in names}
+
+
+def _shards(n_branches: int) -> list[slice]:
+    """Which branches share a program call."""
+    size = 1 if jax.default_backend() == "cpu" else n_branches
+    return [slice(start, start + size) for start in range(0, n_branches, size)]
 
 
 def _keys(branch_seeds: Sequence[int], purpose: str) -> jax.Array:

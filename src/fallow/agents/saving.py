@@ -120,9 +120,13 @@ def begin(fleet: Fleet, places: Sequence[Place]) -> list[Loaded]:
             f"fleet: {sorted(set(counts))} (steps, updates)"
         )
     arrays = [own for own, _ in loaded]
-    tree = fleet.programs.tree(fleet.state)
-    fleet.state = jax.tree.leaves(_stacked(tree, "state", arrays))
-    fleet.carry = _stacked(fleet.carry, "carry", arrays)
+    programs = fleet.programs
+    state = programs.tree(programs.branch(fleet.state, 0))
+    carry = programs.branch(fleet.carry, 0)
+    fleet.state = programs.sharded(
+        [jax.tree.leaves(_filled(state, "state", own)) for own in arrays]
+    )
+    fleet.carry = programs.sharded([_filled(carry, "carry", own) for own in arrays])
     fleet.n_steps, fleet.n_updates = counts[0]
     for index, (place, branch) in enumerate(zip(places, fleet.branches, strict=True)):
         fleet.buffer.load(index, place.replay)
@@ -141,10 +145,12 @@ def begin(fleet: Fleet, places: Sequence[Place]) -> list[Loaded]:
 
 def _save_branch(fleet: Fleet, index: int, place: Place) -> None:
     arrays = {"begins": fleet.begins[index]}
-    state = fleet.programs.tree(fleet.state)
-    for prefix, tree in (("state", state), ("carry", fleet.carry)):
+    programs = fleet.programs
+    state = programs.tree(programs.branch(fleet.state, index))
+    carry = programs.branch(fleet.carry, index)
+    for prefix, tree in (("state", state), ("carry", carry)):
         for name, leaf in named(tree).items():
-            arrays[f"{prefix}/{name}"] = _plain(leaf[index])
+            arrays[f"{prefix}/{name}"] = _plain(leaf)
     for name, values in fleet.worlds.save().items():
         arrays[f"worlds/{name}"] = values[index : index + 1]
     n_episodes = None
@@ -196,17 +202,15 @@ def _plain(leaf: jax.Array) -> np.ndarray:
     return np.asarray(wide)
 
 
-def _stacked(like: Any, prefix: str, arrays: list[dict[str, np.ndarray]]) -> Any:
-    """The saved leaves of all branches, in the shape and types of `like`."""
+def _filled(like: Any, prefix: str, arrays: dict[str, np.ndarray]) -> Any:
+    """The saved leaves of a branch, in the shape and types of `like`."""
     leaves, tree = jax.tree.flatten(like)
     names = list(named(like))
-    stacked = [
-        jax.device_put(
-            np.stack([own[f"{prefix}/{name}"] for own in arrays]).astype(leaf.dtype)
-        )
+    filled = [
+        jax.device_put(arrays[f"{prefix}/{name}"].astype(leaf.dtype))
         for name, leaf in zip(names, leaves, strict=True)
     ]
-    return jax.tree.unflatten(tree, stacked)
+    return jax.tree.unflatten(tree, filled)
 
 
 def _below(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

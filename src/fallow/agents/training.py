@@ -182,10 +182,14 @@ def _live(
             now = time.perf_counter()
             made = (fleet.n_updates - done) * len(fleet.branches)
             rate = made / max(now - began, 1e-9)
-            metrics = {k: np.asarray(v) for k, v in fleet.metrics.items()}
             watch(
                 Progress(
-                    fleet.frame, run.until_frame, fleet.n_updates, rate, judged, metrics
+                    fleet.frame,
+                    run.until_frame,
+                    fleet.n_updates,
+                    rate,
+                    judged,
+                    fleet.metrics,
                 )
             )
             began, done = time.perf_counter(), fleet.n_updates
