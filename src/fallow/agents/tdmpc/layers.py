@@ -37,10 +37,9 @@ def simnorm(x: jax.Array) -> jax.Array:
     return jax.nn.softmax(groups).reshape(x.shape)
 
 
-def dropped(x: jax.Array, key: jax.Array) -> jax.Array:
-    """Each number is 0 with probability 0.01, else larger by 1 / 0.99."""
-    keep = jax.random.bernoulli(key, 1 - DROPOUT, x.shape)
-    return jnp.where(keep, x / (1 - DROPOUT), 0)
+def dropped(x: jax.Array, kept: jax.Array) -> jax.Array:
+    """0 where a number is not kept, else larger by 1 / 0.99."""
+    return jnp.where(kept, x / (1 - DROPOUT), 0)
 
 
 class Linear(eqx.Module):
@@ -52,7 +51,8 @@ class Linear(eqx.Module):
     def __init__(
         self, key: jax.Array, n_in: int, n_out: int, std: float = WEIGHT_STD
     ) -> None:
-        self.weight = std * jax.random.normal(key, (n_in, n_out))
+        shape = (n_in, n_out)
+        self.weight = std * jax.random.normal(key, shape) if std else jnp.zeros(shape)
         self.bias = jnp.zeros(n_out)
 
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -78,7 +78,7 @@ class Norm(eqx.Module):
 
 
 class Block(eqx.Module):
-    """A linear layer, dropout if a key is given, a norm, an activation."""
+    """A linear layer, dropout if it is said what is kept, a norm, an activation."""
 
     linear: Linear
     norm: Norm
@@ -94,10 +94,10 @@ class Block(eqx.Module):
         self.linear, self.norm = Linear(key, n_in, n_out), Norm(n_out)
         self.activation = activation
 
-    def __call__(self, x: jax.Array, key: jax.Array | None = None) -> jax.Array:
+    def __call__(self, x: jax.Array, kept: jax.Array | None = None) -> jax.Array:
         x = self.linear(x)
-        if key is not None:
-            x = dropped(x, key)
+        if kept is not None:
+            x = dropped(x, kept)
         return self.activation(self.norm(x))
 
 
@@ -114,10 +114,10 @@ class MLP(eqx.Module):
         self.blocks = tuple(Block(*layer) for layer in hidden)
         self.out = out(*last)
 
-    def __call__(self, x: jax.Array, key: jax.Array | None = None) -> jax.Array:
-        """With a key, dropout in the first block."""
+    def __call__(self, x: jax.Array, kept: jax.Array | None = None) -> jax.Array:
+        """`kept` is what dropout leaves of the first block, (…, width)."""
         for block in self.blocks:
-            x, key = block(x, key), None
+            x, kept = block(x, kept), None
         return self.out(x)
 
 

@@ -68,12 +68,12 @@ class Errors(NamedTuple):
 
 
 def model_errors(
-    model: WorldModel, batch: Transitions, aimed: Aim, key: jax.Array | None
+    model: WorldModel, batch: Transitions, aimed: Aim, kept: jax.Array | None
 ) -> tuple[Errors, jax.Array]:
     """Roll the dynamics from the first observation; also the latents (H + 1, B, Z).
 
-    z_0 = enc(o_0), z_{t+1} = dyn(z_t, a_t). Gradients run through all of it. `key` is
-    that of dropout; None leaves it off.
+    z_0 = enc(o_0), z_{t+1} = dyn(z_t, a_t). Gradients run through all of it. `kept`
+    (Q, H, B, width) is what dropout leaves of the values; None leaves all.
     """
     latent = model.encoder(batch.observation[0])
     latents = [latent]
@@ -83,7 +83,7 @@ def model_errors(
     path = jnp.stack(latents)
     before, after = path[:-1], path[1:]
     rewards = model.reward_logits(before, batch.action)
-    values = model.values(before, batch.action, key)
+    values = model.values(before, batch.action, kept)
     errors = Errors(
         consistency=jnp.square(after - aimed.latent).mean(-1),
         reward=twohot.cross_entropy(rewards, batch.reward),
@@ -110,8 +110,7 @@ class Noise(NamedTuple):
     """What the policy's loss draws."""
 
     normal: jax.Array  # (H + 1, B, A)
-    key: jax.Array | None
-    """Of dropout; None leaves it off."""
+    kept: jax.Array | None  # (2, H + 1, B, width), by dropout; None: all
 
 
 def actor_loss(
@@ -124,7 +123,7 @@ def actor_loss(
     """
     policy = actor(path)
     action = policy.sample(noise.normal)
-    value = twohot.estimate(pair(path, action, noise.key)).mean(0)
+    value = twohot.estimate(pair(path, action, noise.kept)).mean(0)
     scale = rescaled(scale, value[0])
     gain = ENTROPY_SCALE * policy.scaled_entropy(noise.normal) + value / scale
     entropy = policy.entropy(noise.normal).mean()

@@ -31,14 +31,16 @@ class Ensemble(eqx.Module):
         self.networks = jax.vmap(lambda k: MLP(k, sizes, scalar_layer))(keys)
 
     def __call__(
-        self, latent: jax.Array, action: jax.Array, key: jax.Array | None = None
+        self, latent: jax.Array, action: jax.Array, kept: jax.Array | None = None
     ) -> jax.Array:
-        """Two-hot logits (Q, …, 101) at latents (…, Z); with a key, dropout."""
+        """Two-hot logits (Q, …, 101) at latents (…, Z).
+
+        `kept` (Q, …, width) is what dropout leaves; None leaves all.
+        """
         both = joined(latent, action)
-        if key is None:
+        if kept is None:
             return jax.vmap(lambda network: network(both))(self.networks)
-        keys = jax.random.split(key, len(self.networks.blocks[0].linear.bias))
-        return jax.vmap(lambda network, own: network(both, own))(self.networks, keys)
+        return jax.vmap(lambda network, own: network(both, own))(self.networks, kept)
 
     def picked(self, which: jax.Array) -> "Ensemble":
         """Only those numbered `which`, so that no others are computed."""
@@ -117,10 +119,8 @@ class Actor(eqx.Module):
     """From a latent to a policy."""
 
     network: MLP
-    n_actuators: int = eqx.field(static=True)
 
     def __init__(self, key: jax.Array, config: Config, n_actuators: int) -> None:
-        self.n_actuators = n_actuators
         sizes = [config.n_latent, config.width, config.width, 2 * n_actuators]
         self.network = MLP(key, sizes, Linear)
 

@@ -1,15 +1,17 @@
 """Planning through the learned model, in one world."""
 
+import math
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from fallow.agents.tdmpc import mppi, twohot
 from fallow.agents.tdmpc.config import Config
 from fallow.agents.tdmpc.losses import DISCOUNT
 from fallow.agents.tdmpc.networks import Actor, Ensemble, WorldModel
-from fallow.agents.tdmpc.train import two_of
+from fallow.agents.tdmpc.train import pairs_of
 
 MANY_ACTUATORS = 20
 """From so many on, a plan is refitted two times more."""
@@ -41,22 +43,24 @@ def n_iterations(config: Config, n_actuators: int) -> int:
 
 def draw(config: Config, key: jax.Array, n_worlds: int, n_actuators: int) -> Noise:
     """Noise of W worlds: a leading axis of W, but for the pairs."""
-    c, keys = config, jax.random.split(key, 6)
+    c, keys = config, jax.random.split(key, 3)
     iterations = n_iterations(config, n_actuators)
-
-    def normal(key: jax.Array, *shape: int) -> jax.Array:
-        return jax.random.normal(key, (n_worlds, *shape, n_actuators))
-
-    return Noise(
-        proposals=normal(keys[0], c.horizon, c.n_proposals),
-        candidates=normal(keys[1], iterations, c.horizon, c.n_samples - c.n_proposals),
-        last=normal(keys[2], iterations, c.n_samples),
-        pairs=jax.vmap(lambda k: two_of(k, c.n_values))(
-            jax.random.split(keys[3], iterations)
-        ),
-        elite=jax.random.gumbel(keys[4], (n_worlds, c.n_elites)),
-        action=normal(keys[5]),
+    shapes = (
+        (c.horizon, c.n_proposals),
+        (iterations, c.horizon, c.n_samples - c.n_proposals),
+        (iterations, c.n_samples),
+        (),
     )
+    sizes = [math.prod(shape) for shape in shapes]
+    drawn = jax.random.normal(keys[0], (n_worlds, sum(sizes), n_actuators))
+    parts = jnp.split(drawn, np.cumsum(sizes[:-1]).tolist(), 1)
+    proposals, candidates, last, action = (
+        part.reshape(n_worlds, *shape, n_actuators)
+        for part, shape in zip(parts, shapes, strict=True)
+    )
+    pairs = pairs_of(keys[1], iterations, c.n_values)
+    gumbel = jax.random.gumbel(keys[2], (n_worlds, c.n_elites))
+    return Noise(proposals, candidates, last, pairs, gumbel, action)
 
 
 def proposed(

@@ -12,7 +12,7 @@ from fallow.agents.dreamer.train import clipped, stepped
 from fallow.agents.tdmpc import losses
 from fallow.agents.tdmpc.batches import Transitions
 from fallow.agents.tdmpc.config import Config
-from fallow.agents.tdmpc.layers import computing_in
+from fallow.agents.tdmpc.layers import DROPOUT, computing_in
 from fallow.agents.tdmpc.networks import Actor, Ensemble, WorldModel
 
 CLIP = 20.0
@@ -80,9 +80,37 @@ def init(config: Config, key: jax.Array, n_columns: int, n_actuators: int) -> Le
     return learner(config, model, actor, model.values)
 
 
-def two_of(key: jax.Array, n: int) -> jax.Array:
-    """(2,) different numbers below n, all pairs equally likely."""
-    return jax.random.permutation(key, n)[:2]
+class Draws(NamedTuple):
+    """All that one update draws; H transitions of B sequences, Q values."""
+
+    pairs: jax.Array  # (2, 2), the values that aim and those that judge the policy
+    aiming: jax.Array  # (H, B, A), noise of the policy
+    acting: jax.Array  # (H + 1, B, A)
+    kept: jax.Array  # (Q, H, B, width), by dropout
+    judging: jax.Array  # (2, H + 1, B, width), by dropout
+
+
+def pairs_of(key: jax.Array, n_pairs: int, n: int) -> jax.Array:
+    """(n_pairs, 2) pairs of different numbers below n, all equally likely."""
+    which = jax.random.uniform(key, (n_pairs,), maxval=n * (n - 1)).astype(jnp.int32)
+    first, ahead = jnp.divmod(which, n - 1)
+    return jnp.stack([first, (first + 1 + ahead) % n], -1)
+
+
+def draw(config: Config, key: jax.Array, n_actuators: int) -> Draws:
+    """One draw of each kind, cut to pieces: that compiles much faster than many."""
+    c, keys = config, jax.random.split(key, 3)
+    steps, rows = 2 * c.horizon + 1, c.batch * c.width
+    normal = jax.random.normal(keys[1], (steps, c.batch, n_actuators))
+    n_kept, n_judging = c.n_values * c.horizon, 2 * (c.horizon + 1)
+    kept = jax.random.bernoulli(keys[2], 1 - DROPOUT, (n_kept + n_judging, rows))
+    return Draws(
+        pairs_of(keys[0], 2, c.n_values),
+        normal[: c.horizon],
+        normal[c.horizon :],
+        kept[:n_kept].reshape(c.n_values, c.horizon, c.batch, c.width),
+        kept[n_kept:].reshape(2, c.horizon + 1, c.batch, c.width),
+    )
 
 
 def update(
@@ -93,9 +121,9 @@ def update(
     The policy learns on the latents that the model saw before its step, judged by the
     values after it.
     """
-    model_key, actor_key = jax.random.split(key)
-    state, path, metrics = _update_model(config, state, batch, model_key)
-    state, more = _update_actor(config, state, path, actor_key)
+    draws = draw(config, key, batch.action.shape[-1])
+    state, path, metrics = _update_model(config, state, batch, draws)
+    state, more = _update_actor(config, state, path, draws)
     targets = moved_targets(state.model.values, state.targets)
     return state._replace(targets=targets), metrics | more
 
@@ -108,21 +136,20 @@ def moved_targets(values: Ensemble, targets: Ensemble) -> Ensemble:
 
 
 def _update_model(
-    config: Config, state: Learner, batch: Transitions, key: jax.Array
+    config: Config, state: Learner, batch: Transitions, draws: Draws
 ) -> tuple[Learner, jax.Array, Metrics]:
-    pair_key, normal_key, dropout_key = jax.random.split(key, 3)
-    pair = state.targets.picked(two_of(pair_key, config.n_values))
+    pair = state.targets.picked(draws.pairs[0])
     aimed = losses.aim(
         computing_in(state.model, config.compute),
         computing_in(state.actor, config.compute),
         computing_in(pair, config.compute),
         batch,
-        jax.random.normal(normal_key, batch.action.shape),
+        draws.aiming,
     )
 
     def loss(model: WorldModel) -> tuple[jax.Array, Any]:
         model = computing_in(model, config.compute)
-        errors, path = losses.model_errors(model, batch, aimed, dropout_key)
+        errors, path = losses.model_errors(model, batch, aimed, draws.kept)
         return errors.total(), (errors.means(), path)
 
     gradients, (means, path) = jax.grad(loss, has_aux=True)(state.model)
@@ -135,13 +162,10 @@ def _update_model(
 
 
 def _update_actor(
-    config: Config, state: Learner, path: jax.Array, key: jax.Array
+    config: Config, state: Learner, path: jax.Array, draws: Draws
 ) -> tuple[Learner, Metrics]:
-    pair_key, normal_key, dropout_key = jax.random.split(key, 3)
-    pair = state.model.values.picked(two_of(pair_key, config.n_values))
-    pair = computing_in(pair, config.compute)
-    normal = jax.random.normal(normal_key, (*path.shape[:-1], state.actor.n_actuators))
-    noise = losses.Noise(normal, dropout_key)
+    pair = computing_in(state.model.values.picked(draws.pairs[1]), config.compute)
+    noise = losses.Noise(draws.acting, draws.judging)
 
     def loss(actor: Actor) -> tuple[jax.Array, losses.Judged]:
         actor = computing_in(actor, config.compute)

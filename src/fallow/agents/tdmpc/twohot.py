@@ -13,7 +13,7 @@ _WIDTH = 2 * LIMIT / (N_BINS - 1)
 
 def bins() -> jax.Array:
     """(101,) the bins' places."""
-    return jnp.linspace(-LIMIT, LIMIT, N_BINS)
+    return (jnp.arange(N_BINS) - N_BINS // 2) * _WIDTH
 
 
 def two_hot(x: jax.Array) -> jax.Array:
