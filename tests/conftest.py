@@ -58,6 +58,14 @@ def output_of_example(name: str, folder: Path) -> str:
     return done.stdout
 
 
+def compiled(function: Callable, **options: object) -> Callable:
+    """`jax.jit` that spends half the time on compiling: tests run a program once."""
+    import jax
+
+    level = {"xla_backend_optimization_level": 0}
+    return jax.jit(function, compiler_options=level, **options)
+
+
 @pytest.fixture
 def random() -> np.random.Generator:
     return np.random.default_rng(0)

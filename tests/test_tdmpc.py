@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conftest import compiled
 
 from fallow.agents import AGENTS
 from fallow.agents.dreamer.layers import n_parameters
@@ -32,7 +33,7 @@ SMALL = Config(
     rate=3e-3,
 )
 AGENT = TdMpc("small", SMALL, N_COLUMNS, N_ACTUATORS)
-update = jax.jit(AGENT.update)
+update = compiled(AGENT.update)
 
 
 def rows_of(seed: int) -> dict[str, np.ndarray]:
@@ -51,7 +52,7 @@ def rows_of(seed: int) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def fresh() -> train.Learner:
-    return jax.jit(AGENT.init)(jax.random.key(0))
+    return compiled(AGENT.init)(jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +159,7 @@ def test_a_norm_by_hand() -> None:
 
 def test_dropout_leaves_out_one_in_a_hundred() -> None:
     config = dataclasses.replace(SMALL, batch=64, width=32)
-    draws = jax.jit(lambda key: train.draw(config, key, 2))(jax.random.key(0))
+    draws = compiled(lambda key: train.draw(config, key, 2))(jax.random.key(0))
     assert draws.kept.shape == (3, 3, 64, 32) and draws.judging.shape == (2, 4, 64, 32)
     kept = np.concatenate([np.ravel(draws.kept), np.ravel(draws.judging)])
     error = math.sqrt(0.01 * 0.99 / len(kept))
@@ -170,7 +171,7 @@ def test_dropout_leaves_out_one_in_a_hundred() -> None:
 def test_dropout_is_in_the_values_each_its_own(learned) -> None:
     batch = transitions(rows_of(9))
     aimed = losses.Aim(jnp.zeros((3, 8, 16)), batch.reward)
-    errors = jax.jit(losses.model_errors)
+    errors = compiled(losses.model_errors)
     every = np.ones((3, 3, 8, 16), bool)
     less = every.copy()
     less[1, 2, 5, 3] = False
@@ -379,7 +380,7 @@ def test_two_branches_together_equal_each_alone(fresh, learned) -> None:
     rows = [rows_of(1), rows_of(2)]
     stacked = jax.tree.map(lambda *x: jnp.stack(x), fresh, learned)
     both = {name: np.stack([one[name] for one in rows]) for name in rows[0]}
-    together, metrics = jax.jit(jax.vmap(AGENT.update))(stacked, both, keys)
+    together, metrics = compiled(jax.vmap(AGENT.update))(stacked, both, keys)
     for branch, state in enumerate((fresh, learned)):
         alone, own = update(state, rows[branch], keys[branch])
         # a gradient near 0 makes Adam's first steps sensitive to rounding
@@ -403,7 +404,7 @@ def test_pairs_are_drawn_equally_often() -> None:
 
 def test_errors_do_not_count_seams(learned) -> None:
     rows = rows_of(4)
-    errors = jax.jit(AGENT.errors)
+    errors = compiled(AGENT.errors)
     before = np.asarray(errors(learned, rows))
     assert before.shape == (SMALL.batch,) and (before >= 0).all()
     seam = rows["is_first"].copy()

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from conftest import compiled
 
 from fallow.agents.dreamer.layers import n_parameters
 from fallow.agents.tdmpc import layers, losses, mppi, plan, train, twohot
@@ -61,7 +62,7 @@ def given() -> dict[str, np.ndarray]:
 def computed(known, given) -> dict[str, np.ndarray]:
     """All arrays of the file, computed by our functions."""
     learner = from_reference(known)
-    compute = jax.jit(
+    compute = compiled(
         lambda learner, given: (
             of_networks(learner, given)
             | of_losses(learner, given)
