@@ -25,7 +25,7 @@ Module = TypeVar("Module", bound=eqx.Module)
 
 
 def mish(x: jax.Array) -> jax.Array:
-    """X tanh(ln(1 + e^x)), as x n / (n + 2) with n = e^x (e^x + 2)."""
+    """Of x: x tanh(ln(1 + e^x)), computed as x n / (n + 2) with n = e^x (e^x + 2)."""
     e = jnp.exp(jnp.minimum(x, _LARGE))
     n = e * (e + 2)
     return x * (n / (n + 2))

@@ -43,7 +43,12 @@ class Ensemble(eqx.Module):
         return jax.vmap(lambda network, own: network(both, own))(self.networks, kept)
 
     def picked(self, which: jax.Array) -> "Ensemble":
-        """Only those numbered `which`, so that no others are computed."""
+        """Only those numbered `which`, so that no others are computed.
+
+        Where there are no others nothing is copied; their order does not matter.
+        """
+        if len(self.networks.blocks[0].linear.bias) == len(which):
+            return self
         return jax.tree.map(lambda leaf: leaf[which], self)
 
 
