@@ -1,6 +1,7 @@
 """Shared by the tests: small runs of worlds, and conditions that change early."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -11,6 +12,9 @@ import pytest
 
 from fallow import cli
 from fallow.dynamics import Worlds
+
+# programs of the tests run for moments: compiling them must not take longer
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 from fallow.logs.log import Log
 from fallow.response import Example, example
 
@@ -96,3 +100,13 @@ def diagnosis(run: Run, *arguments: object) -> dict:
 def small_log() -> Log:
     """24 episodes of 40 transitions; three joints lose half their gain at the 12th."""
     return example(Example(n_episodes=24, change_points=(12,), n_steps=40))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_programs_are_kept(pytestconfig: pytest.Config) -> None:
+    """A persistent compilation cache, so that like fleets compile once."""
+    jax = pytest.importorskip("jax")
+    folder = pytestconfig.rootpath / ".pytest_cache" / "compiled"
+    os.environ["FALLOW_CACHE"] = str(folder)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

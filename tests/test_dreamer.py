@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +24,13 @@ from fallow.agents.dreamer.layers import n_parameters
 from fallow.agents.dreamer.networks import Policy
 
 SMALL = dataclasses.replace(
-    PRESETS["tiny"], batch=4, length=6, n_starts=24, n_deter=16, n_hidden=16
+    PRESETS["tiny"],
+    batch=4,
+    length=6,
+    n_starts=24,
+    n_deter=16,
+    n_hidden=16,
+    model_rate=3e-3,
 )
 
 
@@ -37,8 +44,7 @@ def learner() -> train.Learner:
         noise = jax.random.normal(jax.random.key(leaf.size), leaf.shape)
         return leaf + 0.1 * noise
 
-    state = train.init(SMALL, jax.random.key(0), 5, 2)
-    return jax.tree_util.tree_map_with_path(moved, state)
+    return jax.tree_util.tree_map_with_path(moved, fresh(0))
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +59,19 @@ def batch() -> losses.Batch:
         "reward": random.random(shape).astype(np.float32),
         "is_first": is_first,
     }
+
+
+@partial(jax.jit, static_argnums=0)
+def fresh(seed: int) -> train.Learner:
+    return train.init(SMALL, jax.random.key(seed), 5, 2)
+
+
+updated = jax.jit(partial(train.update, SMALL))
+
+
+def by_sequence(batch: losses.Batch) -> losses.Batch:
+    """As replay hands it over: (B, T, …)."""
+    return {name: np.swapaxes(values, 0, 1) for name, values in batch.items()}
 
 
 def uniform_of(shape: tuple[int, ...]) -> np.ndarray:
@@ -183,7 +202,7 @@ def gradients_of_the_model(learner, batch) -> train.WorldModel:
     def loss(model):
         return losses.model_errors(model, batch, noise)[0].total().mean()
 
-    return jax.grad(loss)(learner.model)
+    return jax.jit(jax.grad(loss))(learner.model)
 
 
 def assert_close(one, other, tolerance: float = 1e-5) -> None:
@@ -206,7 +225,7 @@ def test_the_scan_by_hand_has_the_automatic_gradient(
 
 
 def gradients_of_the_actor(learner, batch) -> train.Actor:
-    _, states = losses.model_errors(learner.model, batch, None)
+    _, states = jax.jit(losses.model_errors)(learner.model, batch, None)
     start = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), states)
     shape = (SMALL.horizon - 1, SMALL.batch * SMALL.length)
     noise = losses.Noise(
@@ -218,7 +237,21 @@ def gradients_of_the_actor(learner, batch) -> train.Actor:
         given = (learner.model, learner.critic, limits, start, noise)
         return losses.actor_loss(actor, *given)[0]
 
-    return jax.grad(loss)(learner.actor)
+    return jax.jit(jax.grad(loss))(learner.actor)
+
+
+def test_computing_again_changes_no_gradient(learner, batch, monkeypatch) -> None:
+    """As on an accelerator, where only products are kept."""
+    kept = (
+        gradients_of_the_model(learner, batch),
+        gradients_of_the_actor(learner, batch),
+    )
+    monkeypatch.setattr(layers.jax, "default_backend", lambda: "gpu")
+    again = (
+        gradients_of_the_model(learner, batch),
+        gradients_of_the_actor(learner, batch),
+    )
+    assert_close(again, kept)
 
 
 def plain_scan(step, unroll, given, carry, xs):
@@ -314,8 +347,8 @@ def test_an_action_at_the_limit_keeps_a_scaled_gradient() -> None:
 
 
 def test_losses_at_initialisation(batch) -> None:
-    state = train.init(SMALL, jax.random.key(3), 5, 2)
-    errors, states = losses.model_errors(state.model, batch, None)
+    state = fresh(3)
+    errors, states = jax.jit(losses.model_errors)(state.model, batch, None)
     np.testing.assert_allclose(errors.reward, math.log(255), rtol=1e-5)
     flat = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1])[None], states)
     features = jnp.tile(flat.feature, (3, 1, 1))
@@ -335,13 +368,9 @@ def test_initial_latents_are_nearly_uniform() -> None:
 
 
 def test_the_model_learns_a_batch_by_heart(batch) -> None:
-    config = dataclasses.replace(SMALL, model_rate=3e-3)
-    state = train.init(config, jax.random.key(0), 5, 2)
-    given = {name: np.swapaxes(values, 0, 1) for name, values in batch.items()}
-    update = jax.jit(lambda state, key: train.update(config, state, given, key))
-    history = []
-    for k in range(40):
-        state, metrics = update(state, jax.random.key(k))
+    state, history = fresh(0), []
+    for k in range(60):
+        state, metrics = updated(state, by_sequence(batch), jax.random.key(k))
         history.append(float(metrics["model/decoder"] + metrics["model/reward"]))
     assert history[-1] < 0.6 * history[0]
     assert all(np.isfinite(float(v)) for v in metrics.values())
@@ -349,11 +378,10 @@ def test_the_model_learns_a_batch_by_heart(batch) -> None:
 
 def test_the_slow_critic_lags_by_one_update(batch) -> None:
     """It moves towards the critic before the critic's own step."""
-    state = train.init(SMALL, jax.random.key(0), 5, 2)
-    given = {name: np.swapaxes(values, 0, 1) for name, values in batch.items()}
-    once, _ = train.update(SMALL, state, given, jax.random.key(1))
+    state, given = fresh(0), by_sequence(batch)
+    once, _ = updated(state, given, jax.random.key(1))
     assert_close(once.slow_critic, state.critic, 1e-6)
-    twice, _ = train.update(SMALL, once, given, jax.random.key(2))
+    twice, _ = updated(once, given, jax.random.key(2))
     expected = jax.tree.map(
         lambda new, old: 0.02 * new + 0.98 * old, once.critic, once.slow_critic
     )

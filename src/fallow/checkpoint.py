@@ -29,7 +29,7 @@ def save(
     """Write a `kind` of file, or leave the old one as it is."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    packed = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    packed = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     about = {"kind": kind, "version": version, "header": header}
     metadata = {
         "fallow": json.dumps(about, sort_keys=True),

@@ -29,9 +29,10 @@ WATCH_STEPS = 50
 """Steps between two looks at the metrics."""
 
 
-Moments = tuple[np.ndarray | None, np.ndarray | None]
-"""Mean and standard deviation of a policy; random actions have none."""
-NO_POLICY: Moments = (None, None)
+Moments = tuple[np.ndarray, np.ndarray]
+"""Mean and standard deviation of the policy that acted."""
+UNIFORM_STD = np.float32(3**-0.5)
+"""Of random actions, uniform in [-1, 1]."""
 
 
 class LearningError(RuntimeError):
@@ -110,9 +111,9 @@ class Fleet:
 
     def step(self) -> Step:
         """One transition of every world of every branch, and the updates then due."""
-        policy = NO_POLICY
         if self.n_steps < self.schedule.prefill_steps:
             actions = self._random_actions()
+            policy = (np.zeros_like(actions), np.full_like(actions, UNIFORM_STD))
             step = self.worlds.step(actions)
         else:
             if self.n_updates == 0:

@@ -147,13 +147,19 @@ def mapped(function: Callable[..., Any], shared: int = 0) -> Callable[..., Any]:
 
     On an accelerator all branches at once. A processor gains nothing from that and has
     slow products of many small matrices, so there it is one branch after the other,
-    and a branch's numbers do not depend on the others to the last bit.
+    and a branch's numbers do not depend on the others to the last bit: the barriers
+    keep the compiler from mixing a branch's program with what is around it.
     """
 
     def one_by_one(*arguments: Any) -> Any:
         cut = len(arguments) - shared
         own, common = arguments[:cut], arguments[cut:]
-        return jax.lax.map(lambda each: function(*each, *common), own)
+
+        def one(each: Any) -> Any:
+            each = jax.lax.optimization_barrier((*each, *common))
+            return jax.lax.optimization_barrier(function(*each))
+
+        return jax.lax.map(one, own)
 
     def at_once(*arguments: Any) -> Any:
         axes = [0] * (len(arguments) - shared) + [None] * shared

@@ -131,7 +131,7 @@ def begin(fleet: Fleet, places: Sequence[Place]) -> list[Loaded]:
             drawer.set_rule(branch.rule)
     fleet.worlds.restore(
         {
-            name: np.stack([own[f"worlds/{name}"] for own in arrays])
+            name: np.concatenate([own[f"worlds/{name}"] for own in arrays])
             for name in fleet.worlds.save()
         }
     )
@@ -146,7 +146,7 @@ def _save_branch(fleet: Fleet, index: int, place: Place) -> None:
         for name, leaf in named(tree).items():
             arrays[f"{prefix}/{name}"] = _plain(leaf[index])
     for name, values in fleet.worlds.save().items():
-        arrays[f"worlds/{name}"] = values[index]
+        arrays[f"worlds/{name}"] = values[index : index + 1]
     n_episodes = None
     if fleet.recorders:
         recorder = fleet.recorders[index]

@@ -18,8 +18,10 @@ from fallow import options
 from fallow.agents import saving
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.memory import fleets_that_fit
+from fallow.dynamics import Condition
 from fallow.errors import FallowError
 from fallow.records import Branch
+from fallow.replay import Rule
 
 RESULT_COLUMNS = (
     "task", "agent", "preset", "condition", "rule", "seed", "frame", "regime",
@@ -97,8 +99,11 @@ def train(run: Run, folder: str | Path, watch: Watch = lambda _: None) -> Path:
     split, one part after the other.
     """
     folder = Path(folder)
-    run.write(folder)
     agent = build_agent(run.task, run.agent, run.preset)
+    for branch in run.branches:  # so that a wrong name leaves nothing behind
+        Rule.parse(branch.rule)
+        Condition.parse(branch.condition)
+    run.write(folder)
     parts = fleets_that_fit(agent, run.branches, run.capacity_transitions)
     if len(parts) > 1:
         sizes = ", ".join(str(len(part)) for part in parts)

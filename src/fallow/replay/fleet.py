@@ -162,15 +162,14 @@ class FleetBuffer:
     def sweep(self, n_chunks: int = 256) -> Iterator[tuple[list[Ticket], Indices]]:
         """All finished chunks of all branches, some at a time, to be scored.
 
-        Yields a ticket for each branch and what to gather, (1, R, n, 64); a branch with
-        fewer chunks repeats some at the end, beyond its ticket. Hand the errors back
-        with `set_errors`.
+        Yields a ticket for each branch and what to gather, (1, R, n, 64), always of the
+        same shape; a branch with fewer chunks repeats some at the end, beyond its
+        ticket. Hand the errors back with `set_errors`.
         """
         slots = [book.slots(finished=True) for book in self.books]
         for begin in range(0, max(map(len, slots)), n_chunks):
             some = [own[begin : begin + n_chunks] for own in slots]
-            most = max(map(len, some))
-            padded = np.array([np.resize(own, most) for own in some])  # (R, n)
+            padded = np.array([np.resize(own, n_chunks) for own in some])  # (R, n)
             rows = padded[..., None] * CHUNK + np.arange(CHUNK)
             is_first = np.zeros(rows.shape, bool)
             is_first[..., 0] = True

@@ -40,8 +40,9 @@ class Config:
     pretrain_updates: int = 100
     """Updates when learning begins."""
     model_rate: float = 1e-4
-    behaviour_rate: float = 3e-5
-    """Learning rates of the world model, and of actor and critic."""
+    actor_rate: float = 3e-5
+    critic_rate: float = 3e-5
+    """Learning rates of the three networks."""
     compute: str = "bfloat16"
     """Type of the matrix products; parameters are always float32."""
     unroll: int = 1
@@ -83,7 +84,8 @@ PRESETS.add(
         n_starts=256,
         unroll=8,
         model_rate=3e-4,
-        behaviour_rate=9e-5,
+        actor_rate=9e-5,
+        critic_rate=9e-5,
     ),
 )
 PRESETS.add(
@@ -103,7 +105,8 @@ PRESETS.add(
         train_ratio=128,
         prefill_transitions=1000,
         model_rate=1e-3,
-        behaviour_rate=3e-4,
+        actor_rate=3e-4,
+        critic_rate=1e-3,
         compute="float32",
     ),
 )

@@ -5,8 +5,8 @@ A weight matrix is (inputs, outputs). Matrix products run in the type of the wei
 """
 
 import math
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -19,16 +19,27 @@ TRUNCATION = 0.8796256610342398
 """Standard deviation of a unit normal cut at two of its own."""
 
 PRODUCT = "product"
-saving_products = partial(
-    jax.checkpoint,
-    policy=jax.checkpoint_policies.save_only_these_names(PRODUCT),
-)
-"""Keep matrix products for the backward pass and compute all else from them again.
-
-Norms, activations and softmaxes are cheap to compute and dear to store.
-"""
 
 Module = TypeVar("Module", bound=eqx.Module)
+
+
+def saving_products(
+    function: Callable[..., Any], prevent_cse: bool = True
+) -> Callable[..., Any]:
+    """Keep matrix products for the backward pass and compute all else from them again.
+
+    Norms, activations and softmaxes are cheap to compute and dear to store on an
+    accelerator. On a processor it is the other way round, and all is kept.
+    """
+    policy = jax.checkpoint_policies.save_only_these_names(PRODUCT)
+    again = jax.checkpoint(function, policy=policy, prevent_cse=prevent_cse)
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        stores = jax.default_backend() == "cpu"
+        return function(*arguments) if stores else again(*arguments)
+
+    return run
 
 
 def hidden_weight(key: jax.Array, n_in: int, n_out: int) -> jax.Array:

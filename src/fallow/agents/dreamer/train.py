@@ -41,37 +41,46 @@ def clipped(largest: float) -> optax.GradientTransformation:
     """Scale gradients by min(1, largest / (norm + 1e-6))."""
 
     def update(gradients: Any, state: Any, parameters: Any = None) -> tuple[Any, Any]:
-        factor = jnp.minimum(1, largest / (optax.global_norm(gradients) + 1e-6))
+        factor = jnp.minimum(1, largest / (optax.tree.norm(gradients) + 1e-6))
         return jax.tree.map(lambda g: g * factor, gradients), state
 
     return optax.GradientTransformation(lambda _: optax.EmptyState(), update)
 
 
-def model_optimiser(config: Config) -> optax.GradientTransformation:
-    """Adam for the world model."""
-    adam = optax.adam(config.model_rate, eps=MODEL_EPSILON)
-    return optax.chain(clipped(MODEL_CLIP), adam)
+class Optimisers(NamedTuple):
+    """Clipped Adam, one for each network."""
 
+    model: optax.GradientTransformation
+    actor: optax.GradientTransformation
+    critic: optax.GradientTransformation
 
-def behaviour_optimiser(config: Config) -> optax.GradientTransformation:
-    """Adam for actor and critic, each its own."""
-    adam = optax.adam(config.behaviour_rate, eps=BEHAVIOUR_EPSILON)
-    return optax.chain(clipped(BEHAVIOUR_CLIP), adam)
+    @classmethod
+    def of(cls, config: Config) -> "Optimisers":
+        """With the rates of a config."""
+
+        def adam(rate: float, epsilon: float, clip: float) -> Any:
+            return optax.chain(clipped(clip), optax.adam(rate, eps=epsilon))
+
+        return cls(
+            adam(config.model_rate, MODEL_EPSILON, MODEL_CLIP),
+            adam(config.actor_rate, BEHAVIOUR_EPSILON, BEHAVIOUR_CLIP),
+            adam(config.critic_rate, BEHAVIOUR_EPSILON, BEHAVIOUR_CLIP),
+        )
 
 
 def learner(
     config: Config, model: WorldModel, actor: Actor, value: MLP, slow: MLP
 ) -> Learner:
     """A learner that has not learned yet, around given networks."""
-    behaviour = behaviour_optimiser(config)
+    optimisers = Optimisers.of(config)
     return Learner(
         model,
         actor,
         value,
         slow,
-        model_optimiser(config).init(model),
-        behaviour.init(actor),
-        behaviour.init(value),
+        optimisers.model.init(model),
+        optimisers.actor.init(actor),
+        optimisers.critic.init(value),
         jnp.zeros(2),
     )
 
@@ -92,7 +101,7 @@ def stepped(
 ) -> tuple[Network, Any, jax.Array]:
     """One step of the optimiser, and the norm of the gradient."""
     updates, moments = optimiser.update(gradients, moments, network)
-    norm = optax.global_norm(gradients)
+    norm = optax.tree.norm(gradients)
     return optax.apply_updates(network, updates), moments, norm
 
 
@@ -134,7 +143,7 @@ def _update_model(
 
     gradients, (errors, states) = jax.grad(loss, has_aux=True)(state.model)
     model, moments, norm = stepped(
-        model_optimiser(config), state.model, state.model_moments, gradients
+        Optimisers.of(config).model, state.model, state.model_moments, gradients
     )
     metrics = {f"model/{k}": v.mean() for k, v in errors._asdict().items()}
     metrics["model/gradient"] = norm
@@ -176,12 +185,12 @@ def _update_behaviour(
     (actor_value, imagined), actor_gradients = grad(state.actor)
     imagined = jax.lax.stop_gradient(imagined)
     critic_value, critic_gradients = jax.value_and_grad(critic_loss)(state.critic)
-    optimiser = behaviour_optimiser(config)
+    optimisers = Optimisers.of(config)
     actor, actor_moments, actor_norm = stepped(
-        optimiser, state.actor, state.actor_moments, actor_gradients
+        optimisers.actor, state.actor, state.actor_moments, actor_gradients
     )
     new_critic, critic_moments, critic_norm = stepped(
-        optimiser, state.critic, state.critic_moments, critic_gradients
+        optimisers.critic, state.critic, state.critic_moments, critic_gradients
     )
     metrics = {
         "actor/loss": actor_value,

@@ -1,0 +1,305 @@
+"""Fleets: company changes nothing, a killed run goes on, bad input is told."""
+
+import dataclasses
+import shutil
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+from fallow import checkpoint
+from fallow.agents import AGENTS, memory, saving
+from fallow.agents.dreamer.agent import Dreamer
+from fallow.agents.dreamer.config import PRESETS
+from fallow.agents.fleet import Fleet, LearningError, build_agent
+from fallow.errors import FallowError
+from fallow.logs import read_history
+from fallow.records import Branch
+
+MICRO = dataclasses.replace(
+    PRESETS["tiny"],
+    n_worlds=2,
+    n_deter=8,
+    n_hidden=8,
+    n_categoricals=2,
+    n_classes=4,
+    coder_layers=1,
+    coder_width=8,
+    head_width=8,
+    batch=2,
+    length=8,
+    n_starts=4,
+    horizon=4,
+    train_ratio=16,
+    prefill_transitions=140,
+    pretrain_updates=3,
+)
+TASK = "pendulum-swingup"
+STEPS = 100  # 70 of random actions, then learning
+
+
+def agent() -> Dreamer:
+    return Dreamer("micro", MICRO, 3, 1)
+
+
+def fleet_of(*branches: Branch, **options) -> Fleet:
+    return Fleet(TASK, agent(), branches, capacity_transitions=4000, **options)
+
+
+def lived(fleet: Fleet, n_steps: int = STEPS) -> Fleet:
+    while fleet.n_steps < n_steps:
+        fleet.step()
+    return fleet
+
+
+def assert_equal(one: Fleet, other: Fleet, at: int = 0) -> None:
+    """Branch `at` of `one` is, to the bit, the only branch of `other`."""
+    assert one.n_updates == other.n_updates > 0
+    for a, b in zip(one.state, other.state, strict=True):
+        np.testing.assert_array_equal(np.asarray(a[at]), np.asarray(b[0]))
+    for name, values in other.worlds.save().items():
+        np.testing.assert_array_equal(one.worlds.save()[name][at], values[0], name)
+
+
+RULES = ("passive", "recency:window_transitions=80", "reservoir:budget_transitions=64")
+
+
+@pytest.fixture(scope="module")
+def three() -> Fleet:
+    return lived(fleet_of(*(Branch(seed, "none", r) for seed, r in enumerate(RULES))))
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_a_branch_does_not_depend_on_its_company(three: Fleet, index: int) -> None:
+    alone = lived(fleet_of(three.branches[index]))
+    assert_equal(three, alone, index)
+
+
+def test_mapped_updates_equal_those_of_one_branch() -> None:
+    """On an accelerator all branches are updated in one batched program."""
+    own = agent()
+    keys = jax.random.split(jax.random.key(0), 3)
+    states = jax.jit(jax.vmap(own.init))(keys)
+    random = np.random.default_rng(0)
+    batch = {
+        "observation": random.normal(size=(3, 2, 8, 3)).astype(np.float32),
+        "action": random.uniform(-1, 1, (3, 2, 8, 1)).astype(np.float32),
+        "reward": random.random((3, 2, 8)).astype(np.float32),
+        "is_first": np.tile(np.arange(8) == 0, (3, 2, 1)),
+    }
+    together, metrics = jax.jit(jax.vmap(own.update))(states, batch, keys)
+    one = jax.jit(own.update)
+    for index in range(3):
+        own_part = partial(jax.tree.map, lambda x, at=index: x[at])
+        state, batch_one, key = own_part((states, batch, keys))
+        alone, alone_metrics = one(state, batch_one, key)
+        for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
+            np.testing.assert_allclose(a[index], b, atol=2e-5)
+        for name, value in alone_metrics.items():
+            np.testing.assert_allclose(metrics[name][index], value, rtol=1e-3)
+
+
+def test_free_checks() -> None:
+    """A window that holds all is passive, and a gain of 1 is no change."""
+    base = lived(fleet_of(Branch(5)))
+    window = lived(fleet_of(Branch(5, "none", "recency:window_transitions=4000")))
+    assert_equal(base, window)
+    gain = lived(fleet_of(Branch(5, "gain:g=1.0,shift_frame=80")))
+    for a, b in zip(base.state, gain.state, strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+
+
+def test_a_fleet_goes_on_as_if_never_stopped(three: Fleet, tmp_path) -> None:
+    first = fleet_of(*three.branches)
+    first.record(tmp_path / "histories")
+    lived(first, 80)
+    saving.save(first, tmp_path / "saved")
+    kept = {p.name: p.read_bytes() for p in (tmp_path / "saved").iterdir()}
+    lived(first, 85)  # goes on, and is killed
+    first.close()
+    again = fleet_of(*three.branches)
+    saving.load(again, tmp_path / "saved", tmp_path / "histories")
+    assert again.n_steps == 80
+    lived(again)
+    for index in range(3):
+        assert_equal(again, _only(three, index), index)
+    again.close()
+    assert kept == {p.name: p.read_bytes() for p in (tmp_path / "saved").iterdir()}
+
+
+def _only(fleet: Fleet, index: int) -> Fleet:
+    """A view of one branch of a fleet, for comparison."""
+
+    class View:
+        n_updates = fleet.n_updates
+        state = [leaf[index : index + 1] for leaf in fleet.state]  # noqa: RUF012
+
+        class worlds:
+            @staticmethod
+            def save() -> dict:
+                saved = fleet.worlds.save()
+                return {k: v[index : index + 1] for k, v in saved.items()}
+
+    return View  # type: ignore[return-value]
+
+
+def test_one_branch_out_of_a_fleet_begins_others(three: Fleet, tmp_path) -> None:
+    saving.save(three, tmp_path / "trunk")
+    place = saving.Place(tmp_path / "trunk", 1)
+    branches = (
+        Branch(1, "gain:shift_frame=420", "recency:window_transitions=80"),
+        Branch(1, "none", "passive"),
+    )
+    fleet = fleet_of(*branches)
+    saving.begin(fleet, [place, place])
+    assert fleet.frame == three.frame
+    assert [str(d.rule) for d in fleet.buffer.drawers] == [b.rule for b in branches]
+    for leaf, trunk in zip(fleet.state, three.state, strict=True):
+        for branch in range(2):
+            np.testing.assert_array_equal(leaf[branch], trunk[1])
+    lived(fleet, STEPS + 15)
+    regimes = fleet.worlds.regime
+    assert regimes[0] == 1 and regimes[1] == 0
+    moved = [not np.array_equal(leaf[0], leaf[1]) for leaf in fleet.state]
+    assert any(moved)
+
+
+def test_histories_hold_what_was_lived(tmp_path) -> None:
+    fleet = fleet_of(Branch(0))
+    fleet.record(tmp_path)
+    lived(fleet, 501)
+    fleet.close()
+    history = read_history(tmp_path / "000.fallow")
+    assert len(history.episodes) == MICRO.n_worlds
+    episode = history.episodes[0]
+    assert episode.n_transitions == 500
+    stored = fleet.buffer.groups["float32"][0, : 500 + 1]
+    np.testing.assert_allclose(episode.observation[:64], stored[:64, :3], atol=1e-6)
+
+
+def test_evaluation_touches_nothing_and_is_shared_by_seed() -> None:
+    fleet = lived(fleet_of(Branch(3), Branch(3, "none", RULES[1]), Branch(4)), 72)
+    before = [np.asarray(leaf) for leaf in fleet.state]
+    worlds, clock = fleet.worlds.save(), fleet.frame
+    stored = [book.now for book in fleet.buffer.books]
+    returns = fleet.evaluate(n_episodes=2)
+    assert returns.shape == (3, 2) and (returns >= 0).all()
+    np.testing.assert_array_equal(returns, fleet.evaluate(n_episodes=2))
+    starts = fleet._evaluation.start_state
+    np.testing.assert_array_equal(starts[0], starts[1])
+    assert not np.array_equal(starts[0], starts[2])
+    assert fleet.frame == clock
+    assert stored == [book.now for book in fleet.buffer.books]
+    for a, b in zip(before, fleet.state, strict=True):
+        np.testing.assert_array_equal(a, np.asarray(b))
+    for name, values in fleet.worlds.save().items():
+        np.testing.assert_array_equal(values, worlds[name])
+
+
+def test_graded_gets_its_errors_from_the_model(monkeypatch) -> None:
+    monkeypatch.setattr("fallow.agents.fleet.SWEEP_STEPS", 35)
+    fleet = lived(fleet_of(Branch(0, "none", "graded")), 150)
+    book = fleet.buffer.books[0]
+    finished = book.slots(finished=True)
+    assert len(finished) > 0 and (book.error[finished] > 0).all()
+
+
+def test_changes_are_noted_for_reset() -> None:
+    fleet = fleet_of(Branch(0, "gain:shift_frame=80", "reset"))
+    lived(fleet, 75)
+    assert fleet.buffer.books[0].changes == [21]  # 20 steps of 4 frames, and the start
+
+
+# -------------------------------------------------------------------- bad input
+
+
+def test_numbers_that_are_none_stop_the_run(tmp_path) -> None:
+    fleet = lived(fleet_of(Branch(0)), 80)
+    saving.save(fleet, tmp_path / "saved")
+    fleet.state = [
+        leaf * np.nan if leaf.dtype == np.float32 else leaf for leaf in fleet.state
+    ]
+    fleet.learn(1)
+    with pytest.raises(LearningError, match=r"of branch 0 .* is nan after"):
+        saving.save(fleet, tmp_path / "saved")
+    again = fleet_of(Branch(0))
+    saving.load(again, tmp_path / "saved")
+    assert again.n_steps == 80
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(three, tmp_path, monkeypatch) -> None:
+    saving.save(three, tmp_path / "saved")
+    write, n_written = checkpoint.save, iter(range(100))
+
+    def fails_on_the_third(*arguments) -> None:
+        if next(n_written) == 3:
+            raise OSError(28, "No space left on device")
+        write(*arguments)
+
+    monkeypatch.setattr(checkpoint, "save", fails_on_the_third)
+    with pytest.raises(OSError, match="No space"):
+        saving.save(three, tmp_path / "saved")
+    monkeypatch.undo()
+    assert [p.name for p in tmp_path.iterdir()] == ["saved"]
+    saving.load(fleet_of(*three.branches), tmp_path / "saved")
+
+
+def test_a_kill_between_two_renames_loses_nothing(three, tmp_path) -> None:
+    saving.save(three, tmp_path / "saved")
+    shutil.move(tmp_path / "saved", tmp_path / "saved.old")
+    assert saving.found(tmp_path / "saved") == tmp_path / "saved.old"
+    saving.load(fleet_of(*three.branches), tmp_path / "saved")
+
+
+def test_checkpoints_of_others_are_refused(three, tmp_path) -> None:
+    saving.save(three, tmp_path / "saved")
+    with pytest.raises(FallowError, match="no checkpoint at"):
+        saving.load(fleet_of(Branch(0)), tmp_path / "nothing")
+    places = [saving.Place(tmp_path / "saved", index) for index in range(2)]
+    with pytest.raises(FallowError, match="2 saved branches for 1"):
+        saving.begin(fleet_of(Branch(0)), places)
+    with pytest.raises(FallowError, match=r"there is no branch at .*007\.agent"):
+        saving.begin(fleet_of(Branch(0)), [saving.Place(tmp_path / "saved", 7)])
+    larger = Dreamer("micro", dataclasses.replace(MICRO, n_deter=16), 3, 1)
+    with pytest.raises(FallowError, match="saved with n_deter=8, and this fleet has"):
+        saving.begin(Fleet(TASK, larger, [Branch(0)], 4000), places[:1])
+    other = Dreamer("micro", MICRO, 5, 1)
+    with pytest.raises(FallowError, match="saved for task 'pendulum-swingup'"):
+        fleet = Fleet("cartpole-swingup", other, [Branch(0)], 4000)
+        saving.begin(fleet, places[:1])
+
+
+def test_bad_choices_are_named() -> None:
+    with pytest.raises(FallowError, match="unknown task 'walker-fly'"):
+        build_agent("walker-fly")
+    with pytest.raises(FallowError, match="unknown agent 'dreamr': did you mean"):
+        build_agent(TASK, "dreamr")
+    with pytest.raises(FallowError, match="unknown preset of dreamer 'huge'"):
+        build_agent(TASK, "dreamer", "huge")
+    with pytest.raises(FallowError, match="unknown rule 'recent'"):
+        fleet_of(Branch(0, "none", "recent"))
+    with pytest.raises(FallowError, match="a fleet of no branches"):
+        fleet_of()
+    with pytest.raises(FallowError, match="built for 3 observation columns"):
+        Fleet("walker-walk", agent(), [Branch(0)])
+
+
+def test_a_fleet_that_does_not_fit_is_split(monkeypatch) -> None:
+    own, branches = agent(), [Branch(seed) for seed in range(7)]
+    each = memory.branch_bytes(own, 4000)
+    monkeypatch.setattr(memory, "device_bytes", lambda: int(3.2 * each / memory.USABLE))
+    parts = memory.fleets_that_fit(own, branches, 4000)
+    assert [len(part) for part in parts] == [3, 3, 1]
+    assert [b for part in parts for b in part] == branches
+    monkeypatch.setattr(memory, "device_bytes", lambda: each // 2)
+    with pytest.raises(FallowError, match="one branch needs about"):
+        memory.fleets_that_fit(own, branches, 4000)
+
+
+def test_every_agent_builds_for_every_preset() -> None:
+    for name, kind in AGENTS.items():
+        for preset in kind.presets:
+            built = build_agent("walker-walk", name, preset)
+            assert built.n_columns == 24 and built.update_flops() > 0
+            assert memory.branch_bytes(built, 1000) > 0

@@ -1,0 +1,100 @@
+"""`fallow train`: results, histories, Ctrl-C and going on."""
+
+import os
+import signal
+
+import pytest
+from test_fleet import MICRO, TASK
+
+from fallow.agents import training
+from fallow.agents.dreamer.config import PRESETS
+from fallow.agents.fleet import Fleet
+from fallow.cli import main
+from fallow.logs import read_history
+
+if "micro" not in PRESETS:
+    PRESETS.add("micro", MICRO)
+
+FRAMES = 2400  # 600 steps of two worlds, so that every world finishes an episode
+
+
+def arguments(folder, *more: str) -> list[str]:
+    fixed = ["train", "--task", TASK, "--preset", "micro", "--frames", str(FRAMES)]
+    fixed += ["--evaluate-frames", "800", "--episodes", "2", "--save-frames", "1000"]
+    rules = ["--rule", "passive", "recency:window_transitions=100"]
+    return [*fixed, *rules, "--out", str(folder), *more]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that was never stopped."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    assert main(arguments(folder, "--tensorboard")) == 0
+    return folder
+
+
+def test_a_table_of_evaluations(whole) -> None:
+    rows = training.read_results(whole / "results.csv")
+    assert [row["frame"] for row in rows] == [400, 400, 1200, 1200, 2000, 2000]
+    assert {row["rule"] for row in rows} == {
+        "passive",
+        "recency:window_transitions=100",
+    }
+    for row in rows:
+        returns = [float(value) for value in row["returns"].split()]
+        assert len(returns) == 2
+        assert row["mean_return"] == pytest.approx(sum(returns) / 2, abs=0.02)
+
+
+def test_histories_and_events_are_written(whole) -> None:
+    for name in ("000.fallow", "001.fallow"):
+        history = read_history(whole / "fleet-0" / "histories" / name)
+        assert len(history.episodes) == MICRO.n_worlds
+        assert history.episodes[0].policy_std is not None
+    assert list((whole / "events").iterdir())
+
+
+def test_ctrl_c_saves_and_going_on_ends_the_same(
+    whole, tmp_path, monkeypatch, capsys
+) -> None:
+    folder = tmp_path / "stopped"
+    step = Fleet.step
+
+    def interrupted(fleet: Fleet):
+        if fleet.n_steps == 333:
+            os.kill(os.getpid(), signal.SIGINT)
+        return step(fleet)
+
+    monkeypatch.setattr(Fleet, "step", interrupted)
+    assert main(arguments(folder)) == 2
+    said = capsys.readouterr().err
+    assert "stopped at frame 1,336" in said and f"--resume {folder}" in said
+    monkeypatch.undo()
+    assert main(["train", "--resume", str(folder)]) == 0
+    one, other = (path / "results.csv" for path in (whole, folder))
+    assert one.read_text() == other.read_text()
+    histories = [p / "fleet-0" / "histories" / "001.fallow" for p in (whole, folder)]
+    assert histories[0].read_bytes() == histories[1].read_bytes()
+
+
+def test_a_folder_of_another_run_is_refused(whole, capsys) -> None:
+    assert main(arguments(whole, "--seeds", "5")) == 2
+    assert "holds another run" in capsys.readouterr().err
+    assert main(["train", "--resume", str(whole / "nothing")]) == 2
+    assert "it has no run.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--preset", "hug", "unknown preset of dreamer 'hug'"),
+        ("--task", "walker-wlk", "did you mean 'walker-walk'"),
+        ("--rule", "recncy", "did you mean 'recency'"),
+        ("--seeds", "4-0", "cannot read seeds '4-0'"),
+        ("--frames", "0", "until_frame is 0"),
+    ],
+)
+def test_bad_choices(option, value, words, tmp_path, capsys) -> None:
+    assert main(["train", option, value, "--out", str(tmp_path / "x")]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
