@@ -12,11 +12,11 @@ import pytest
 
 from fallow import cli
 from fallow.dynamics import Worlds
+from fallow.logs.log import Log
+from fallow.response import Example, example
 
 # programs of the tests run for moments: compiling them must not take longer
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
-from fallow.logs.log import Log
-from fallow.response import Example, example
 
 # every condition, with changes inside the first episode of two worlds
 EARLY_CONDITIONS = {
@@ -60,6 +60,14 @@ def output_of_example(name: str, folder: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def compiled(function: Callable, **options: object) -> Callable:
+    """`jax.jit` that spends half the time on compiling: tests run a program once."""
+    import jax
+
+    level = {"xla_backend_optimization_level": 0}
+    return jax.jit(function, compiler_options=level, **options)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fallow.agents.dreamer.config import PRESETS as DREAMER_PRESETS
+from fallow.agents.tdmpc.config import PRESETS as TDMPC_PRESETS
 from fallow.registry import Registry
 
 if TYPE_CHECKING:
@@ -28,4 +29,11 @@ def _dreamer(preset: str, config: Any, n_columns: int, n_actuators: int) -> "Age
     return Dreamer(preset, config, n_columns, n_actuators)
 
 
+def _tdmpc(preset: str, config: Any, n_columns: int, n_actuators: int) -> "Agent":
+    from fallow.agents.tdmpc.agent import TdMpc
+
+    return TdMpc(preset, config, n_columns, n_actuators)
+
+
 AGENTS.add("dreamer", Kind("DreamerV3 of January 2023", DREAMER_PRESETS, _dreamer))
+AGENTS.add("tdmpc", Kind("TD-MPC2 on state observations", TDMPC_PRESETS, _tdmpc))

@@ -32,6 +32,8 @@ class Schedule(NamedTuple):
     """Steps of uniformly random actions before learning."""
     pretrain_updates: int
     """Updates when learning begins."""
+    within_episodes: bool = False
+    """Sequences never leave an episode, and only finished episodes are drawn."""
 
 
 class Agent(Protocol):

@@ -152,7 +152,10 @@ class Fleet:
     def learn(self, n_updates: int) -> None:
         """Make updates; returns at once, the device works on."""
         for _ in range(n_updates):
-            indices = self.buffer.draw(1, self.schedule.batch, self.schedule.length)
+            schedule = self.schedule
+            indices = self.buffer.draw(
+                1, schedule.batch, schedule.length, schedule.within_episodes
+            )
             self.state, self._metrics = self.programs.update(
                 self.state, self.buffer.groups, indices, self.n_updates
             )

@@ -147,13 +147,16 @@ class Buffer:
 
     # ---------------------------------------------------------------- drawing
 
-    def sample(self, batch: int, length: int) -> dict[str, np.ndarray]:
+    def sample(
+        self, batch: int, length: int, within_episodes: bool = False
+    ) -> dict[str, np.ndarray]:
         """Draw `batch` sequences of `length` steps: fields of shape (batch, length, …).
 
         `is_first` is set at the start of each and wherever steps do not follow each
-        other. Float16 storage comes back in the fields' own types.
+        other. Float16 storage comes back in the fields' own types. With
+        `within_episodes` each sequence lies in one finished episode.
         """
-        pieces = self.drawer.draw(batch, length)
+        pieces = self.drawer.draw(batch, length, within_episodes)
         out = self._fields(self._read(pieces, batch, length))
         out[IS_FIRST][pieces.sequence, pieces.at] = True
         return out

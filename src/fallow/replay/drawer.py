@@ -4,6 +4,7 @@ The same drawer serves a buffer on the host and a fleet whose bytes live on an
 accelerator: it says which rows, somebody else gathers them.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from fallow.errors import FallowError
 from fallow.replay.book import Book, Victim
 from fallow.replay.composition import Record, Tally
 from fallow.replay.rules import Rule
-from fallow.replay.spans import Pieces, Spans, draw
+from fallow.replay.spans import Pieces, Spans, draw, draw_starts, unbroken
+from fallow.replay.within import Starts
 
 
 class Drawer:
@@ -37,6 +39,7 @@ class Drawer:
         self._parts: tuple[Spans, ...] = ()
         self._n_stored = 0
         self._version = -1
+        self._starts = Starts()
 
     def parts(self) -> tuple[Spans, ...]:
         """What the rule allows now, less what has no weight."""
@@ -63,8 +66,11 @@ class Drawer:
             spans = self.book.finished(spans)
         return spans.masked_out()
 
-    def draw(self, batch: int, length: int) -> Pieces:
-        """Draw `batch` sequences of `length` steps."""
+    def draw(self, batch: int, length: int, within_episodes: bool = False) -> Pieces:
+        """Draw `batch` sequences of `length` steps.
+
+        With `within_episodes` each of them lies in one finished episode.
+        """
         if not (batch > 0 and length > 0):
             options.whole("sample", "batch", batch, at_least=1)
             options.whole("sample", "length", length, at_least=1)
@@ -76,10 +82,33 @@ class Drawer:
                 f"a sequence of {length} steps was asked for and {self._n_stored} are "
                 "stored; store more or ask for shorter ones"
             )
-        chosen = int(self._random.integers(len(parts))) if len(parts) > 1 else 0
-        pieces = draw(parts[chosen], batch, length, self._random)
+        if within_episodes:
+            pieces = self._draw_within(batch, length)
+        else:
+            pieces = draw(self._one_of(parts), batch, length, self._random)
         self.record.add(self.book, pieces)
         return pieces
+
+    def _one_of(self, parts: Sequence[Spans]) -> Spans:
+        if len(parts) == 1:
+            return parts[0]
+        return parts[int(self._random.integers(len(parts)))]
+
+    def _draw_within(self, batch: int, length: int) -> Pieces:
+        parts = self._starts.of(self.book, self.parts(), length)
+        if not parts:
+            raise FallowError(
+                f"rule '{self.rule}' leaves no finished episode of {length} steps in a "
+                "row; wait until one is stored (`has_episodes` tells) or ask for "
+                "shorter sequences"
+            )
+        starts = self._one_of(parts)
+        chosen, offset = draw_starts(starts, batch, self._random)
+        return unbroken(starts.world[chosen], starts.start[chosen] + offset, length)
+
+    def has_episodes(self, length: int) -> bool:
+        """Whether sequences of `length` steps can be drawn within finished episodes."""
+        return bool(self._starts.of(self.book, self.parts(), length))
 
     def _explain_empty(self) -> None:
         if sum(self.book.heads) == 0:

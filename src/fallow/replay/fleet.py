@@ -134,16 +134,25 @@ class FleetBuffer:
             columns[...] = step[name].reshape(columns.shape)
         return packed
 
-    def draw(self, n_updates: int, batch: int, length: int) -> Indices:
-        """Indices for k updates of all branches, drawn at once on the host."""
+    def draw(
+        self, n_updates: int, batch: int, length: int, within_episodes: bool = False
+    ) -> Indices:
+        """Indices for k updates of all branches, drawn at once on the host.
+
+        With `within_episodes` each sequence lies in one finished episode.
+        """
         shape = (n_updates, self.n_branches, batch, length)
         rows, is_first = np.empty(shape, np.int32), np.zeros(shape, bool)
         for branch, drawer in enumerate(self.drawers):
             for update in range(n_updates):
-                pieces = drawer.draw(batch, length)
+                pieces = drawer.draw(batch, length, within_episodes)
                 rows[update, branch] = drawer.rows(pieces, batch, length)
                 is_first[update, branch, pieces.sequence, pieces.at] = True
         return Indices(rows, is_first)
+
+    def has_episodes(self, length: int) -> np.ndarray:
+        """(R,) whether a branch can be drawn from within finished episodes."""
+        return np.array([drawer.has_episodes(length) for drawer in self.drawers])
 
     def batch(self, indices: Indices, update: int = 0) -> dict[str, jax.Array]:
         """The batches (R, batch, length, …) of one update, gathered on the device."""

@@ -96,14 +96,14 @@ def draw(spans: Spans, batch: int, length: int, random: np.random.Generator) -> 
         )
     if spans.is_closed:
         return _draw_closed(spans, batch, length, random)
-    chosen, offset = _draw_starts(spans, batch, random)
+    chosen, offset = draw_starts(spans, batch, random)
     serial = spans.start[chosen] + offset
     if (serial + length <= spans.run_stop[chosen]).all():
-        return _unbroken(spans.world[chosen], serial, length)
+        return unbroken(spans.world[chosen], serial, length)
     return _walk(spans, chosen, serial, length)
 
 
-def _unbroken(world: np.ndarray, serial: np.ndarray, length: int) -> Pieces:
+def unbroken(world: np.ndarray, serial: np.ndarray, length: int) -> Pieces:
     """One piece for each sequence."""
     sequence, at, lengths = _whole(len(world), length)
     return Pieces(sequence, at, world, serial, lengths)
@@ -115,7 +115,7 @@ def _whole(batch: int, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return np.arange(batch), np.zeros(batch, np.int64), np.full(batch, length)
 
 
-def _draw_starts(
+def draw_starts(
     spans: Spans, n: int, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Which span, and which step of it, each of n sequences starts at."""
@@ -155,7 +155,7 @@ def _draw_closed(
     anew, until the sequence is long enough.
     """
     n_parts = -(-length // int(spans.length.min()))
-    chosen = _draw_starts(spans, batch * n_parts, random)[0].reshape(batch, n_parts)
+    chosen = draw_starts(spans, batch * n_parts, random)[0].reshape(batch, n_parts)
     size = spans.length[chosen[:, 0]]
     turn = np.where(length < size, (random.random(batch) * size).astype(np.int64), 0)
     if n_parts == 1:
@@ -179,7 +179,7 @@ def _go_round(
     world, start = spans.world[chosen], spans.start[chosen]
     taken = np.minimum(length, spans.length[chosen] - turn)
     if (taken == length).all():
-        return _unbroken(world, start + turn, length)
+        return unbroken(world, start + turn, length)
     again = np.flatnonzero(taken < length)
     order = np.argsort(np.concatenate([np.arange(len(chosen)), again]), kind="stable")
     first = Pieces(np.arange(len(chosen)), 0 * taken, world, start + turn, taken)

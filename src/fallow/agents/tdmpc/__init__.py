@@ -1,0 +1,1 @@
+"""TD-MPC2: a model without a decoder, planned through at every step."""

@@ -1,0 +1,69 @@
+"""Model predictive path integral control: fit a normal to the best action sequences.
+
+Written for any score of action sequences (H, N, A), with all noise given.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+TEMPERATURE = 0.5
+"""Weights of elites are exp(0.5 (value - best value))."""
+MIN_STD, MAX_STD = 0.05, 2.0
+
+Score = Callable[[jax.Array, Any], jax.Array]
+"""Values (N,) of action sequences (H, N, A), given what an iteration draws anew."""
+
+
+class Fit(NamedTuple):
+    """Normals of H actions, and the elites they were fitted to, best first."""
+
+    mean: jax.Array  # (H, A)
+    std: jax.Array  # (H, A)
+    elites: jax.Array  # (H, E, A)
+    weights: jax.Array  # (E,), sum to 1
+
+
+def start(previous: jax.Array, n_elites: int) -> Fit:
+    """The plan of a step earlier (H, A) moved on by one, as wide as can be."""
+    mean = jnp.concatenate([previous[1:], jnp.zeros_like(previous[:1])])
+    elites = jnp.zeros((len(mean), n_elites, mean.shape[-1]))
+    return Fit(mean, jnp.full_like(mean, MAX_STD), elites, jnp.zeros(n_elites))
+
+
+def candidates(fit: Fit, proposals: jax.Array, normal: jax.Array) -> jax.Array:
+    """Proposals (H, P, A), then draws clip(mean + std normal, -1, 1) (H, N - P, A)."""
+    drawn = fit.mean[:, None] + fit.std[:, None] * normal
+    return jnp.concatenate([proposals, jnp.clip(drawn, -1, 1)], 1)
+
+
+def refit(actions: jax.Array, values: jax.Array, n_elites: int) -> Fit:
+    """Weighted mean and standard deviation of the elites among (H, N, A)."""
+    best, chosen = jax.lax.top_k(values, n_elites)
+    weights = jnp.exp(TEMPERATURE * (best - best[0]))
+    weights = weights / weights.sum()
+    elites = actions[:, chosen]
+    mean = (weights[:, None] * elites).sum(1)
+    square = jnp.square(elites - mean[:, None])
+    std = jnp.sqrt((weights[:, None] * square).sum(1))
+    return Fit(mean, jnp.clip(std, MIN_STD, MAX_STD), elites, weights)
+
+
+def search(
+    score: Score, fit: Fit, proposals: jax.Array, normal: jax.Array, given: Any
+) -> Fit:
+    """Refit once for each entry of `normal` (I, H, N - P, A) and of `given` (I, …)."""
+
+    def iterate(fit: Fit, drawn: tuple[jax.Array, Any]) -> tuple[Fit, None]:
+        actions = candidates(fit, proposals, drawn[0])
+        values = jnp.nan_to_num(score(actions, drawn[1]))
+        return refit(actions, values, len(fit.weights)), None
+
+    return jax.lax.scan(iterate, fit, (normal, given))[0]
+
+
+def chosen(fit: Fit, gumbel: jax.Array) -> jax.Array:
+    """(A,) the first action of an elite drawn by weight; with zeros, of the best."""
+    return fit.elites[0, jnp.argmax(jnp.log(fit.weights) + gumbel)]
