@@ -15,8 +15,12 @@ from fallow.dynamics import Worlds
 from fallow.logs.log import Log
 from fallow.response import Example, example
 
-# programs of the tests run for moments: compiling them must not take longer
+# programs of the tests run for moments: compiling them must not take longer, and like
+# fleets compile once; told by the environment, since not every test needs jax
+COMPILED = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+os.environ["FALLOW_CACHE"] = os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 
 # every condition, with changes inside the first episode of two worlds
 EARLY_CONDITIONS = {
@@ -100,13 +104,3 @@ def diagnosis(run: Run, *arguments: object) -> dict:
 def small_log() -> Log:
     """24 episodes of 40 transitions; three joints lose half their gain at the 12th."""
     return example(Example(n_episodes=24, change_points=(12,), n_steps=40))
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _compiled_programs_are_kept(pytestconfig: pytest.Config) -> None:
-    """A persistent compilation cache, so that like fleets compile once."""
-    jax = pytest.importorskip("jax")
-    folder = pytestconfig.rootpath / ".pytest_cache" / "compiled"
-    os.environ["FALLOW_CACHE"] = str(folder)
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
