@@ -2,9 +2,8 @@
 
 Branches are held in shards. On an accelerator there is one, and all its branches are
 computed at once. A processor gains nothing from that and has slow products of many
-small matrices, so there every branch is a shard of its own: one program serves fleets
-of any size, branches run side by side on the cores, and a branch's numbers do not
-depend on its company to the last bit.
+small matrices, so there every branch is a shard of its own, one computed after the
+other, and a branch's numbers do not depend on its company to the last bit.
 """
 
 from collections.abc import Callable, Sequence
