@@ -11,7 +11,7 @@ import argparse
 import collections
 import statistics
 
-from fallow.agents.training import read_results
+from fallow.agents.results import read_results
 
 REFERENCE = {
     "walker-walk": {

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from conftest import assert_close
 
 from fallow.agents.dreamer import (
     cost,
@@ -17,11 +18,11 @@ from fallow.agents.dreamer import (
     layers,
     losses,
     train,
-    twohot,
 )
 from fallow.agents.dreamer.config import PRESETS, Config
-from fallow.agents.dreamer.layers import n_parameters
 from fallow.agents.dreamer.networks import Policy
+from fallow.agents.shared.layers import Norm, n_parameters
+from fallow.agents.shared.optimising import clipped
 
 SMALL = dataclasses.replace(
     PRESETS["tiny"],
@@ -110,39 +111,6 @@ def test_schedule_of_the_paper() -> None:
     assert Config().prefill_steps == 625
 
 
-# -------------------------------------------------------------------- two-hot
-
-
-def test_two_hot_by_hand() -> None:
-    bins = np.asarray(twohot.bins())
-    assert bins[127] == 0 and bins[0] == -20 and bins[-1] == 20
-    width = bins[1] - bins[0]
-    x = twohot.symexp(jnp.array([0.0, 0.25 * width, bins[200], 1e12, -1e12]))
-    target = np.asarray(twohot.two_hot(x))
-    np.testing.assert_allclose(target.sum(-1), 1, rtol=1e-5)
-    assert target[0, 127] == 1
-    np.testing.assert_allclose(target[1, 127:129], [0.75, 0.25], atol=1e-4)
-    np.testing.assert_allclose(target[2, 200], 1, atol=1e-3)
-    assert target[3, -1] == 1 and target[4, 0] == 1
-
-
-def test_two_hot_losses_by_hand() -> None:
-    flat = jnp.zeros(255)
-    assert twohot.cross_entropy(flat, jnp.array(3.7)) == pytest.approx(math.log(255))
-    logits = flat.at[127].set(math.log(3.0))  # 3 against 254 of 1
-    loss = twohot.cross_entropy(logits, jnp.array(0.0))
-    assert loss == pytest.approx(-math.log(3 / 257), rel=1e-5)
-    sure = jnp.full(255, -1e9).at[180].set(0.0)
-    expected = math.expm1(float(twohot.bins()[180]))
-    assert twohot.estimate(sure) == pytest.approx(expected, rel=1e-5)
-
-
-def test_symlog_and_its_inverse() -> None:
-    x = jnp.array([-1000.0, -1.0, 0.0, 0.5, 1e4])
-    np.testing.assert_allclose(twohot.symexp(twohot.symlog(x)), x, rtol=1e-4)
-    assert twohot.symlog(jnp.array(math.e - 1)) == pytest.approx(1)
-
-
 # -------------------------------------------------------------------- latent
 
 
@@ -203,12 +171,6 @@ def gradients_of_the_model(learner, batch) -> train.WorldModel:
         return losses.model_errors(model, batch, noise)[0].total().mean()
 
     return jax.jit(jax.grad(loss))(learner.model)
-
-
-def assert_close(one, other, tolerance: float = 1e-5) -> None:
-    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
-        scale = np.abs(b).max() + 1e-8
-        np.testing.assert_allclose(a / scale, b / scale, atol=tolerance)
 
 
 def test_the_scan_by_hand_has_the_automatic_gradient(
@@ -289,7 +251,7 @@ def test_activation_equals_silu_of_the_norm() -> None:
     x = jnp.asarray(random.normal(2, 3, (7, 5, 16)), jnp.float32)
     norm = jax.tree.map(
         lambda p: p + 0.3 * random.normal(size=p.shape).astype(np.float32),
-        layers.Norm(16),
+        Norm(16, 1e-3),
     )
     along = jnp.asarray(random.normal(size=x.shape), jnp.float32)
 
@@ -390,9 +352,9 @@ def test_the_slow_critic_lags_by_one_update(batch) -> None:
 
 def test_clipping_is_the_reference_s() -> None:
     gradients = {"a": jnp.array([3.0, 4.0])}
-    clipped, _ = train.clipped(1.0).update(gradients, None)
-    np.testing.assert_allclose(clipped["a"], [0.6, 0.8], rtol=1e-5)
-    same, _ = train.clipped(10.0).update(gradients, None)
+    scaled, _ = clipped(1.0).update(gradients, None)
+    np.testing.assert_allclose(scaled["a"], [0.6, 0.8], rtol=1e-5)
+    same, _ = clipped(10.0).update(gradients, None)
     np.testing.assert_array_equal(same["a"], gradients["a"])
 
 

@@ -1,53 +1,40 @@
 """The reference's own numbers on known inputs, through its own weight names."""
 
 import re
-from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from known_weights import DATA, known_weights
 
-from fallow.agents.dreamer import latent, losses, twohot
-from fallow.agents.dreamer.layers import n_parameters
+from fallow.agents.dreamer import latent, losses
 from fallow.agents.dreamer.reference import from_reference
 from fallow.agents.dreamer.rssm import Sequence
+from fallow.agents.dreamer.twohot import BINS
+from fallow.agents.shared.layers import n_parameters
+from fallow.agents.shared.twohot import symexp
 from fallow.errors import FallowError
 
-DATA = Path(__file__).parent / "data"
-NAMED = re.compile(r"(\S+) \((.*)\)")
 NORM = re.compile(r"norm|_layers\.1\.")
 
 
-def weight(index: int, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """The known weights: a formula of the index and the entry."""
+def scaled(name: str, s: np.ndarray) -> np.ndarray:
     if name.endswith("ema_vals"):
-        return np.zeros(shape, np.float32)
-    k = np.arange(int(np.prod(shape)), dtype=np.int64)
-    m = (31 * k**2 + 17 * (index + 1) * k + 7919 * index) % 10007
-    s = (2 * m / 10006 - 1).reshape(shape)
+        return 0 * s
     if NORM.search(name):
-        values = 0.1 * s + name.endswith("weight")
-    elif name == "_wm.heads.cont.mean_layer.bias":
-        values = 3 + 0.1 * s
-    elif name.endswith("bias"):
-        values = 0.1 * s
-    elif name.endswith(".W"):
-        values = 0.5 * s
-    else:
-        factor = 4 if "stat_layer" in name else 2
-        values = factor * s / np.sqrt(shape[1])
-    return values.astype(np.float32)
+        return 0.1 * s + name.endswith("weight")
+    if name == "_wm.heads.cont.mean_layer.bias":
+        return 3 + 0.1 * s
+    if name.endswith("bias"):
+        return 0.1 * s
+    if name.endswith(".W"):
+        return 0.5 * s
+    return (4 if "stat_layer" in name else 2) * s / np.sqrt(s.shape[1])
 
 
 @pytest.fixture(scope="module")
 def known() -> dict[str, np.ndarray]:
-    weights = {}
-    lines = (DATA / "dreamer_reference_names.txt").read_text().splitlines()
-    for index, line in enumerate(lines):
-        name, sizes = NAMED.fullmatch(line).groups()
-        shape = tuple(int(size) for size in sizes.split(",") if size.strip())
-        weights[name] = weight(index, name, shape)
-    return weights
+    return known_weights("dreamer_reference_names.txt", scaled)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +54,7 @@ def computed(known) -> dict[str, np.ndarray]:
     _, logits = model.rssm.observe(model.rssm.nothing(2), sequence)
     start = model.rssm.start()
     feature = states.feature
-    decoded = twohot.symexp(model.decoder(feature))
+    decoded = symexp(model.decoder(feature))
     policy = learner.actor(feature)
     last = jax.tree.map(lambda x: x[-1], states)
     imagined, imagined_logits = model.rssm.imagine(last, given["action"][:, 0], None)
@@ -89,7 +76,7 @@ def computed(known) -> dict[str, np.ndarray]:
         "decoded_height": decoded[..., 14:15],
         "decoded_velocity": decoded[..., 15:],
         "decoder_loss": errors.decoder,
-        "reward_estimate": twohot.estimate(model.reward(feature))[..., None],
+        "reward_estimate": BINS.estimate(model.reward(feature))[..., None],
         "reward_loss": errors.reward,
         "cont_mean": jax.nn.sigmoid(model.proceeds(feature)),
         "cont_loss": errors.proceeds,
@@ -97,7 +84,7 @@ def computed(known) -> dict[str, np.ndarray]:
         "actor_mode": policy.mean,
         "actor_std": policy.std,
         "actor_entropy": policy.entropy(),
-        "critic_estimate": twohot.estimate(learner.critic(feature))[..., None],
+        "critic_estimate": BINS.estimate(learner.critic(feature))[..., None],
     }
     once = {
         "initial_deter": np.tile(start.deter, (2, 1)),

@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import compiled
+from conftest import assert_close
 
 from fallow.agents import AGENTS
-from fallow.agents.dreamer.layers import n_parameters
-from fallow.agents.tdmpc import cost, layers, losses, plan, train, twohot
+from fallow.agents.shared.layers import Norm, computing_in, n_parameters
+from fallow.agents.tdmpc import cost, layers, losses, plan, train
 from fallow.agents.tdmpc.agent import TdMpc
 from fallow.agents.tdmpc.batches import transitions
 from fallow.agents.tdmpc.config import PRESETS, Config
@@ -33,7 +33,7 @@ SMALL = Config(
     rate=3e-3,
 )
 AGENT = TdMpc("small", SMALL, N_COLUMNS, N_ACTUATORS)
-update = compiled(AGENT.update)
+update = jax.jit(AGENT.update)
 
 
 def rows_of(seed: int) -> dict[str, np.ndarray]:
@@ -52,7 +52,7 @@ def rows_of(seed: int) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def fresh() -> train.Learner:
-    return compiled(AGENT.init)(jax.random.key(0))
+    return jax.jit(AGENT.init)(jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +62,6 @@ def learned(fresh) -> train.Learner:
     for k in range(5):
         state, _ = update(state, rows_of(k), jax.random.key(k))
     return state
-
-
-def assert_close(ours, expected, tolerance: float = 1e-5) -> None:
-    for one, other in zip(
-        jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True
-    ):
-        scale = max(float(np.abs(other).max()), 1e-6)
-        np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * scale)
 
 
 # -------------------------------------------------------------------- sizes
@@ -154,12 +146,12 @@ def test_mish_and_its_gradient() -> None:
 def test_a_norm_by_hand() -> None:
     x = jnp.array([1.0, 3.0])
     expected = np.array([-1, 1]) / math.sqrt(1 + 1e-5)
-    np.testing.assert_allclose(layers.Norm(2)(x), expected, rtol=1e-6)
+    np.testing.assert_allclose(Norm(2, 1e-5)(x), expected, rtol=1e-6)
 
 
 def test_dropout_leaves_out_one_in_a_hundred() -> None:
     config = dataclasses.replace(SMALL, batch=64, width=32)
-    draws = compiled(lambda key: train.draw(config, key, 2))(jax.random.key(0))
+    draws = jax.jit(lambda key: train.draw(config, key, 2))(jax.random.key(0))
     assert draws.kept.shape == (3, 3, 64, 32) and draws.judging.shape == (2, 4, 64, 32)
     kept = np.concatenate([np.ravel(draws.kept), np.ravel(draws.judging)])
     error = math.sqrt(0.01 * 0.99 / len(kept))
@@ -171,7 +163,7 @@ def test_dropout_leaves_out_one_in_a_hundred() -> None:
 def test_dropout_is_in_the_values_each_its_own(learned) -> None:
     batch = transitions(rows_of(9))
     aimed = losses.Aim(jnp.zeros((3, 8, 16)), batch.reward)
-    errors = compiled(losses.model_errors)
+    errors = jax.jit(losses.model_errors)
     every = np.ones((3, 3, 8, 16), bool)
     less = every.copy()
     less[1, 2, 5, 3] = False
@@ -194,45 +186,12 @@ def test_new_networks(fresh) -> None:
 
 
 def test_products_in_another_type_keep_parameters_and_results_float32(fresh) -> None:
-    cast = layers.computing_in(fresh.model, "bfloat16")
+    cast = computing_in(fresh.model, "bfloat16")
     assert cast.values.networks.blocks[0].linear.weight.dtype == jnp.bfloat16
     assert cast.values.networks.blocks[0].linear.bias.dtype == jnp.float32
     x = jax.random.normal(jax.random.key(0), (4, N_COLUMNS))
     assert cast.encoder(x).dtype == jnp.float32
     np.testing.assert_allclose(cast.encoder(x), fresh.model.encoder(x), atol=0.02)
-
-
-# -------------------------------------------------------------------- two-hot
-
-
-def test_two_hot_by_hand() -> None:
-    bins = np.asarray(twohot.bins())
-    assert bins[50] == 0 and bins[0] == -10 and bins[-1] == 10
-    x = twohot.symexp(jnp.array([0.0, 0.05, 1.0, -0.3]))
-    target = np.asarray(twohot.two_hot(x))
-    np.testing.assert_allclose(target.sum(-1), 1, rtol=1e-5)
-    np.testing.assert_allclose(target[0, 50], 1, atol=1e-5)
-    np.testing.assert_allclose(target[1, 50:52], [0.75, 0.25], atol=1e-4)
-    np.testing.assert_allclose(target[2, 55], 1, atol=1e-4)
-    np.testing.assert_allclose(target[3, 48:50], [0.5, 0.5], atol=1e-4)
-
-
-def test_two_hot_at_the_top_bin_leaves_nothing_for_the_first() -> None:
-    """The bin after the last is the first one; its share there is 0."""
-    target = np.asarray(twohot.two_hot(jnp.array([1e12, math.expm1(10.0), -1e12])))
-    np.testing.assert_allclose(target[:2, -1], 1, atol=1e-4)
-    assert (target[:2, 0] == 0).all() and (target[0, :-1] == 0).all()
-    assert target[2, 0] == 1 and (target[2, 1:] == 0).all()
-
-
-def test_two_hot_losses_by_hand() -> None:
-    flat = jnp.zeros(101)
-    assert twohot.cross_entropy(flat, jnp.array(3.7)) == pytest.approx(math.log(101))
-    logits = flat.at[50].set(math.log(3.0))  # 3 against 100 of 1
-    loss = twohot.cross_entropy(logits, jnp.array(0.0))
-    assert loss == pytest.approx(-math.log(3 / 103), rel=1e-5)
-    sure = jnp.full(101, -1e9).at[60].set(0.0)
-    assert twohot.estimate(sure) == pytest.approx(math.expm1(2.0), rel=1e-5)
 
 
 # -------------------------------------------------------------------- batches
@@ -380,7 +339,7 @@ def test_two_branches_together_equal_each_alone(fresh, learned) -> None:
     rows = [rows_of(1), rows_of(2)]
     stacked = jax.tree.map(lambda *x: jnp.stack(x), fresh, learned)
     both = {name: np.stack([one[name] for one in rows]) for name in rows[0]}
-    together, metrics = compiled(jax.vmap(AGENT.update))(stacked, both, keys)
+    together, metrics = jax.jit(jax.vmap(AGENT.update))(stacked, both, keys)
     for branch, state in enumerate((fresh, learned)):
         alone, own = update(state, rows[branch], keys[branch])
         # a gradient near 0 makes Adam's first steps sensitive to rounding
@@ -404,7 +363,7 @@ def test_pairs_are_drawn_equally_often() -> None:
 
 def test_errors_do_not_count_seams(learned) -> None:
     rows = rows_of(4)
-    errors = compiled(AGENT.errors)
+    errors = jax.jit(AGENT.errors)
     before = np.asarray(errors(learned, rows))
     assert before.shape == (SMALL.batch,) and (before >= 0).all()
     seam = rows["is_first"].copy()

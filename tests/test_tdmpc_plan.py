@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import compiled
 
 from fallow.agents.tdmpc import mppi
 from fallow.agents.tdmpc.agent import TdMpc
@@ -41,7 +40,7 @@ def riccati(start: np.ndarray) -> float:
     return -float(start @ p @ start)
 
 
-@compiled
+@jax.jit
 def searched(start: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return of the plan's mean, and of its best elite."""
     shape = (N_ITERATIONS, HORIZON, N_SAMPLES, 2)
@@ -130,13 +129,13 @@ SMALL = Config(
     n_proposals=3,
 )
 AGENT = TdMpc("small", SMALL, 5, 2)
-act = compiled(AGENT.act, static_argnums=5)
+act = jax.jit(AGENT.act, static_argnums=5)
 W = 3
 
 
 @pytest.fixture(scope="module")
 def state():
-    return compiled(AGENT.init)(jax.random.key(0))
+    return jax.jit(AGENT.init)(jax.random.key(0))
 
 
 OBSERVATION = np.random.default_rng(0).normal(size=(W, 5)).astype(np.float32)
@@ -172,12 +171,12 @@ def test_without_exploring_an_elite_is_taken_as_it_is(state) -> None:
 
 
 def test_planning_under_a_map_over_branches(state) -> None:
-    other = compiled(AGENT.init)(jax.random.key(7))
+    other = jax.jit(AGENT.init)(jax.random.key(7))
     stacked = jax.tree.map(lambda *x: jnp.stack(x), state, other)
     keys = jax.random.split(jax.random.key(3))
     carry = jnp.stack([AGENT.nothing(W)] * 2)
     observation, first = np.stack([OBSERVATION] * 2), np.stack([~GOING_ON] * 2)
-    mapped = compiled(jax.vmap(lambda *a: AGENT.act(*a, True)))
+    mapped = jax.jit(jax.vmap(lambda *a: AGENT.act(*a, True)))
     together = mapped(stacked, carry, observation, first, keys)
     for branch, own in enumerate((state, other)):
         alone = act(own, carry[branch], OBSERVATION, ~GOING_ON, keys[branch], True)

@@ -1,23 +1,20 @@
 """The reference's own numbers on known inputs, through its own weight names."""
 
-import re
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from conftest import compiled
+from known_weights import DATA, known_weights
 
-from fallow.agents.dreamer.layers import n_parameters
-from fallow.agents.tdmpc import layers, losses, mppi, plan, train, twohot
+from fallow.agents.shared.layers import followed, n_parameters
+from fallow.agents.shared.twohot import symexp, symlog
+from fallow.agents.tdmpc import layers, losses, mppi, plan, train
 from fallow.agents.tdmpc.batches import Transitions
 from fallow.agents.tdmpc.reference import from_reference
+from fallow.agents.tdmpc.twohot import BINS
 from fallow.errors import FallowError
 
-DATA = Path(__file__).parent / "data"
-NAMED = re.compile(r"(\S+) \((.*)\)")
 ZERO_AT_START = (
     "_reward.2.weight",
     "_Qs.params.2.weight",
@@ -27,30 +24,17 @@ PAIR = jnp.array([0, 1])
 N_ELITES = {"refit": 3, "plan": 4}
 
 
-def weight(index: int, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """The known weights: a formula of the index and the entry."""
-    k = np.arange(int(np.prod(shape)), dtype=np.int64)
-    m = (31 * k**2 + 17 * (index + 1) * k + 7919 * index) % 10007
-    s = (2 * m / 10006 - 1).reshape(shape)
+def scaled(name: str, s: np.ndarray) -> np.ndarray:
     if name.endswith("bias"):
-        values = 0.1 * s
-    elif name.endswith("ln.weight"):
-        values = 1 + 0.1 * s
-    else:
-        factor = 4 if name in ZERO_AT_START else 2
-        values = factor * s / np.sqrt(shape[-1])
-    return values.astype(np.float32)
+        return 0.1 * s
+    if name.endswith("ln.weight"):
+        return 1 + 0.1 * s
+    return (4 if name in ZERO_AT_START else 2) * s / np.sqrt(s.shape[-1])
 
 
 @pytest.fixture(scope="module")
 def known() -> dict[str, np.ndarray]:
-    weights = {}
-    lines = (DATA / "tdmpc_reference_names.txt").read_text().splitlines()
-    for index, line in enumerate(lines):
-        name, sizes = NAMED.fullmatch(line).groups()
-        shape = tuple(int(size) for size in sizes.split(",") if size.strip())
-        weights[name] = weight(index, name, shape)
-    return weights
+    return known_weights("tdmpc_reference_names.txt", scaled)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +46,7 @@ def given() -> dict[str, np.ndarray]:
 def computed(known, given) -> dict[str, np.ndarray]:
     """All arrays of the file, computed by our functions."""
     learner = from_reference(known)
-    compute = compiled(
+    compute = jax.jit(
         lambda learner, given: (
             of_networks(learner, given)
             | of_losses(learner, given)
@@ -94,16 +78,16 @@ def of_networks(learner: train.Learner, given) -> dict[str, jax.Array]:
         "latent": latent,
         "rollout": path,
         "reward_logits": reward,
-        "reward_estimate": twohot.estimate(reward)[..., None],
+        "reward_estimate": BINS.estimate(reward)[..., None],
         "q_logits": values,
-        "q_estimate": twohot.estimate(values)[..., None],
+        "q_estimate": BINS.estimate(values)[..., None],
         "policy_mean": policy.mean,
         "policy_log_std": policy.log_std,
         "policy_action": action,
         "policy_entropy": policy.entropy(still)[..., None],
         "policy_scaled_entropy": policy.scaled_entropy(still)[..., None],
         "target_q_logits": targets,
-        "target_q_estimate": twohot.estimate(targets)[..., None],
+        "target_q_estimate": BINS.estimate(targets)[..., None],
         "td_target": aimed.value[..., None],
     }
 
@@ -149,7 +133,7 @@ def of_losses(learner: train.Learner, given) -> dict[str, jax.Array]:
         gradients.reward,
         gradients.values.networks,
     )
-    moved = train.moved_targets(model.values, targets)
+    moved = followed(train.TARGET_RATE, model.values, targets)
     return {
         "consistency_per_step": errors.consistency.mean(-1),
         "reward_ce": errors.reward[..., None],
@@ -222,9 +206,9 @@ def of_planner(learner: train.Learner, given) -> dict[str, jax.Array]:
 def of_functions(given) -> dict[str, jax.Array]:
     scale = losses.rescaled(jnp.ones(1), given["scale_input"])
     return {
-        "scalar_symlog": twohot.symlog(given["scalar"]),
-        "scalar_two_hot": twohot.two_hot(given["scalar"]),
-        "symexp_output": twohot.symexp(given["symexp_input"]),
+        "scalar_symlog": symlog(given["scalar"]),
+        "scalar_two_hot": BINS.two_hot(given["scalar"]),
+        "symexp_output": symexp(given["symexp_input"]),
         "simnorm_output": layers.simnorm(given["simnorm_input"]),
         "scale_after": scale,
     }

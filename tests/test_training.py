@@ -3,12 +3,14 @@
 import os
 import signal
 
+import numpy as np
 import pytest
 from test_fleet import MICRO, TASK
 
 from fallow.agents import training
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet
+from fallow.agents.results import read_results
 from fallow.cli import main
 from fallow.logs import read_history
 
@@ -34,7 +36,7 @@ def whole(tmp_path_factory):
 
 
 def test_a_table_of_evaluations(whole) -> None:
-    rows = training.read_results(whole / "results.csv")
+    rows = read_results(whole / "results.csv")
     assert [row["frame"] for row in rows] == [400, 400, 1200, 1200, 2000, 2000]
     assert {row["rule"] for row in rows} == {
         "passive",
@@ -75,6 +77,20 @@ def test_ctrl_c_saves_and_going_on_ends_the_same(
     assert one.read_text() == other.read_text()
     histories = [p / "fleet-0" / "histories" / "001.fallow" for p in (whole, folder)]
     assert histories[0].read_bytes() == histories[1].read_bytes()
+
+
+def test_numbers_that_are_none_are_told_without_a_traceback(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    class Broken(Fleet):
+        @property
+        def metrics(self):
+            return {"model/reward": np.array([1.0, np.nan])}
+
+    monkeypatch.setattr(training, "Fleet", Broken)
+    assert main(arguments(tmp_path / "broken")) == 2
+    said = capsys.readouterr().err
+    assert "model/reward of branch 1" in said and "--resume" in said
 
 
 def test_a_folder_of_another_run_is_refused(whole, capsys) -> None:

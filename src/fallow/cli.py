@@ -109,6 +109,8 @@ class Train:
     def run(self) -> None:
         from fallow.agents import training
         from fallow.agents.compiling import keep_compiled
+        from fallow.agents.fleet import LearningError
+        from fallow.dynamics import PhysicsError
         from fallow.report.training import TrainingBar
 
         keep_compiled(self.cache)
@@ -116,11 +118,12 @@ class Train:
         run = training.Run.read(folder) if self.resume else self._run()
         events = folder / "events" if self.tensorboard else None
         try:
-            with TrainingBar(run.branches, events) as bar:
+            with TrainingBar(events) as bar:
                 table = training.train(run, folder, bar)
-        except training.Interrupted as stopped:
+        except (training.Interrupted, LearningError, PhysicsError) as stopped:
             raise FallowError(
-                f"{stopped}; go on with: fallow train --resume {folder}"
+                f"{stopped}; go on from the last checkpoint with: "
+                f"fallow train --resume {folder}"
             ) from None
         print(f"results: {table}")
 

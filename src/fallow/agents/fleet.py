@@ -128,9 +128,7 @@ class Fleet:
             )
             self.carry = acted.carry
             actions, policy = acted.action, (acted.mean, acted.std)
-            self.n_steps += 1
-            self.learn(self._due() - self.n_updates)  # on the device, meanwhile
-            self.n_steps -= 1
+            self.learn(self._due(self.n_steps + 1) - self.n_updates)  # meanwhile
             step = self.worlds.step(actions)
         self._store(actions, step, policy)
         self.n_steps += 1
@@ -142,9 +140,9 @@ class Fleet:
         while self.frame < until_frame:
             self.step()
 
-    def _due(self) -> int:
-        """Updates that must have been made after this many steps."""
-        lived = self.n_steps - self.schedule.prefill_steps
+    def _due(self, n_steps: int) -> int:
+        """Updates that must have been made after so many steps."""
+        lived = n_steps - self.schedule.prefill_steps
         return self.schedule.pretrain_updates + int(
             lived * self.schedule.updates_per_step
         )
@@ -229,8 +227,7 @@ class Fleet:
                 raise LearningError(
                     f"{name} of branch {index} ({self.branches[index]}) is "
                     f"{values[index]} after {self.n_updates:,} updates, at "
-                    f"frame {self.frame:,}; go on from the last checkpoint with a "
-                    "smaller learning rate"
+                    f"frame {self.frame:,}"
                 )
 
     def record(

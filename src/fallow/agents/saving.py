@@ -20,6 +20,7 @@ from fallow import checkpoint
 from fallow.agents.fleet import Fleet
 from fallow.agents.programs import named
 from fallow.errors import FallowError
+from fallow.replay import Rule
 
 KIND, VERSION = "branch", 1
 
@@ -131,7 +132,7 @@ def begin(fleet: Fleet, places: Sequence[Place]) -> list[Loaded]:
     for index, (place, branch) in enumerate(zip(places, fleet.branches, strict=True)):
         fleet.buffer.load(index, place.replay)
         drawer = fleet.buffer.drawers[index]
-        if str(drawer.rule) != str(type(drawer.rule).parse(branch.rule)):
+        if drawer.rule != Rule.parse(branch.rule):
             drawer.set_rule(branch.rule)
     fleet.worlds.restore(
         {

@@ -1,7 +1,6 @@
 """Training a fleet from start to end: evaluating, saving, telling how it goes."""
 
 import contextlib
-import csv
 import dataclasses
 import json
 import signal
@@ -9,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -18,15 +16,11 @@ from fallow import options
 from fallow.agents import saving
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.memory import fleets_that_fit
+from fallow.agents.results import Results, merged
 from fallow.dynamics import Condition
 from fallow.errors import FallowError
 from fallow.records import Branch
 from fallow.replay import Rule
-
-RESULT_COLUMNS = (
-    "task", "agent", "preset", "condition", "rule", "seed", "frame", "regime",
-    "updates", "mean_return", "returns",
-)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +105,8 @@ def train(run: Run, folder: str | Path, watch: Watch = lambda _: None) -> Path:
         watch(Progress(0, run.until_frame, 0, 0.0, message=text))
     for index, part in enumerate(parts):
         _train_fleet(run, part, folder / f"fleet-{index}", watch)
-    return _merged(folder, len(parts))
+    tables = [folder / f"fleet-{i}" / "results.csv" for i in range(len(parts))]
+    return merged(tables, folder / "results.csv")
 
 
 def _train_fleet(
@@ -119,7 +114,8 @@ def _train_fleet(
 ) -> None:
     agent = build_agent(run.task, run.agent, run.preset)
     fleet = Fleet(run.task, agent, branches, run.capacity_transitions)
-    results, where = Results(run, folder), folder / "checkpoint"
+    names = {"task": run.task, "agent": run.agent, "preset": run.preset}
+    results, where = Results(folder / "results.csv", names), folder / "checkpoint"
     histories = folder / "histories" if run.histories else None
     if saving.found(where) is not None:
         saving.load(fleet, where, histories)
@@ -160,7 +156,7 @@ def _interruptions() -> Iterator[threading.Event]:
 def _live(
     run: Run,
     fleet: Fleet,
-    results: "Results",
+    results: Results,
     where: Path,
     watch: Watch,
     stop: threading.Event,
@@ -202,68 +198,3 @@ def _passed(fleet: Fleet, every: int, first: int | None = None) -> bool:
     first = every if first is None else first
     now, before = fleet.frame, fleet.frame - fleet.frames_per_step
     return now >= first and (now - first) // every > (before - first) // every
-
-
-class Results:
-    """The table of evaluations of one fleet, a row for each branch and frame."""
-
-    def __init__(self, run: Run, folder: Path) -> None:
-        self._run = run
-        self.path = folder / "results.csv"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if not self.path.exists():
-            self._write([])
-
-    def add(self, fleet: Fleet, returns: np.ndarray) -> None:
-        """Append what an evaluation of all branches gave."""
-        regimes = fleet.worlds.regime
-        rows = [
-            {
-                "task": self._run.task,
-                "agent": self._run.agent,
-                "preset": self._run.preset,
-                **dataclasses.asdict(branch),
-                "frame": fleet.frame,
-                "regime": int(regime),
-                "updates": fleet.n_updates,
-                "mean_return": round(float(own.mean()), 3),
-                "returns": " ".join(f"{value:.2f}" for value in own),
-            }
-            for branch, own, regime in zip(
-                fleet.branches, returns, regimes, strict=True
-            )
-        ]
-        with self.path.open("a", newline="") as file:
-            csv.DictWriter(file, RESULT_COLUMNS).writerows(rows)
-
-    def keep_until(self, frame: int) -> None:
-        """Drop what came after a checkpoint; it will come again."""
-        self._write([row for row in read_results(self.path) if row["frame"] <= frame])
-
-    def _write(self, rows: list[dict[str, Any]]) -> None:
-        with self.path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, RESULT_COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
-
-
-def read_results(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of a table, with numbers as numbers."""
-    whole = ("seed", "frame", "regime", "updates")
-    with Path(path).open(newline="") as file:
-        return [
-            {k: int(v) if k in whole else v for k, v in row.items()}
-            | {"mean_return": float(row["mean_return"])}
-            for row in csv.DictReader(file)
-        ]
-
-
-def _merged(folder: Path, n_parts: int) -> Path:
-    """One table of all fleets."""
-    path = folder / "results.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, RESULT_COLUMNS)
-        writer.writeheader()
-        for index in range(n_parts):
-            writer.writerows(read_results(folder / f"fleet-{index}" / "results.csv"))
-    return path

@@ -1,6 +1,5 @@
 """A training run on the terminal, and in TensorBoard's event files."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fallow.agents import training
 from fallow.errors import FallowError
-from fallow.records import Branch
 
 
 class TrainingBar:
@@ -19,8 +17,7 @@ class TrainingBar:
     Evaluations are lines above the bar; without a terminal there are only these.
     """
 
-    def __init__(self, branches: Sequence[Branch], events: Path | None = None) -> None:
-        self._branches = branches
+    def __init__(self, events: Path | None = None) -> None:
         self._console = Console()
         self._bar = Progress(
             TextColumn("{task.description}"),

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from fallow.agents.dreamer.config import Config
-from fallow.agents.dreamer.twohot import N_BINS
+from fallow.agents.dreamer.twohot import BINS
 
 
 class Macs(NamedTuple):
@@ -32,10 +32,10 @@ def macs(config: Config, n_columns: int, n_actuators: int) -> Macs:
         prior_step=inward + gru + c.n_deter * h + logits,
         posterior=(c.n_deter + c.coder_width) * h + logits,
         decoder=c.n_feature * c.coder_width + coder + c.coder_width * n_columns,
-        reward=head + c.head_width * N_BINS,
+        reward=head + c.head_width * BINS.n,
         proceeds=head + c.head_width,
         actor=head + c.head_width * 2 * n_actuators,
-        critic=head + c.head_width * N_BINS,
+        critic=head + c.head_width * BINS.n,
     )
 
 
@@ -74,7 +74,7 @@ def working_bytes(config: Config) -> int:
     c = config
     latent = 6 * c.n_stoch + 8 * c.n_deter + 6 * c.n_hidden
     heads = 3 * c.head_layers * c.head_width
-    model_row = latent + 6 * c.coder_layers * c.coder_width + 2 * heads + 4 * N_BINS
-    imagined_row = latent + 4 * heads + 10 * N_BINS
+    model_row = latent + 6 * c.coder_layers * c.coder_width + 2 * heads + 4 * BINS.n
+    imagined_row = latent + 4 * heads + 10 * BINS.n
     rows = c.batch * c.length
     return 4 * (model_row * rows + imagined_row * c.n_starts * c.horizon)

@@ -21,7 +21,8 @@ import jax
 import jax.numpy as jnp
 
 from fallow.agents.dreamer import latent
-from fallow.agents.dreamer.layers import Norm, product
+from fallow.agents.dreamer.layers import product
+from fallow.agents.shared.layers import Norm
 
 
 class State(NamedTuple):

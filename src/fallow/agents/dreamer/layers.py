@@ -1,26 +1,26 @@
 """The layers all networks are made of.
 
 A weight matrix is (inputs, outputs). Matrix products run in the type of the weight
-(see `computing_in`), norms and everything after a bias in float32.
+(see `shared.layers.computing_in`), norms and everything after a bias in float32.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
+from fallow.agents.shared.layers import Norm
+
 NORM_EPSILON = 1e-3
 TRUNCATION = 0.8796256610342398
 """Standard deviation of a unit normal cut at two of its own."""
 
 PRODUCT = "product"
-
-Module = TypeVar("Module", bound=eqx.Module)
 
 
 def saving_products(
@@ -54,24 +54,6 @@ def output_weight(key: jax.Array, n_in: int, n_out: int, scale: float) -> jax.Ar
     return jax.random.uniform(key, (n_in, n_out), minval=-bound, maxval=bound)
 
 
-class Norm(eqx.Module):
-    """Layer normalisation over the last axis, with learned scale and shift."""
-
-    scale: jax.Array
-    shift: jax.Array
-
-    def __init__(self, n: int) -> None:
-        self.scale, self.shift = jnp.ones(n), jnp.zeros(n)
-
-    def __call__(self, x: jax.Array) -> jax.Array:
-        x = x.astype(jnp.float32)
-        centred = x - x.mean(-1, keepdims=True)
-        variance = jnp.square(centred).mean(-1, keepdims=True)
-        return (
-            centred * jax.lax.rsqrt(variance + NORM_EPSILON) * self.scale + self.shift
-        )
-
-
 class Block(eqx.Module):
     """A product without bias, a norm, SiLU."""
 
@@ -80,7 +62,7 @@ class Block(eqx.Module):
 
     def __init__(self, key: jax.Array, n_in: int, n_out: int) -> None:
         self.weight = hidden_weight(key, n_in, n_out)
-        self.norm = Norm(n_out)
+        self.norm = Norm(n_out, NORM_EPSILON)
 
     def __call__(self, x: jax.Array) -> jax.Array:
         return activate(self.norm, product(x, self.weight))
@@ -130,18 +112,18 @@ def activate(norm: Norm, x: jax.Array) -> jax.Array:
     all else. Left alone, the compiler makes one kernel of both that takes three times
     as long on many rows.
     """
-    return _activate(norm, x, _moments(x))
+    return _activate(norm, x, _moments(norm, x))
 
 
 Moments = tuple[jax.Array, jax.Array]
 
 
-def _moments(x: jax.Array) -> Moments:
+def _moments(norm: Norm, x: jax.Array) -> Moments:
     """Mean and inverse standard deviation of every row, in one pass."""
     x = x.astype(jnp.float32)
     mean, square = x.mean(-1, keepdims=True), jnp.square(x).mean(-1, keepdims=True)
     variance = jnp.maximum(square - jnp.square(mean), 0)
-    moments = (mean, jax.lax.rsqrt(variance + NORM_EPSILON))
+    moments = (mean, jax.lax.rsqrt(variance + norm.epsilon))
     return checkpoint_name(jax.lax.optimization_barrier(moments), PRODUCT)
 
 
@@ -152,7 +134,7 @@ def _activate(norm: Norm, x: jax.Array, moments: Moments) -> jax.Array:
 
 
 def _activate_forward(norm: Norm, x: jax.Array) -> tuple[jax.Array, Any]:
-    moments = _moments(x)
+    moments = _moments(norm, x)
     return _activate(norm, x, moments), (norm, x, moments)
 
 
@@ -185,17 +167,3 @@ activate.defvjp(_activate_forward, _activate_backward)
 def product(x: jax.Array, weight: jax.Array) -> jax.Array:
     """(…, in) by (in, out), in the type of the weight."""
     return checkpoint_name(x.astype(weight.dtype) @ weight, PRODUCT)
-
-
-def computing_in(module: Module, dtype: str) -> Module:
-    """The module with its matrices in `dtype`; vectors stay float32."""
-
-    def cast(leaf: jax.Array) -> jax.Array:
-        return leaf.astype(dtype) if leaf.ndim == 2 else leaf
-
-    return jax.tree.map(cast, module)
-
-
-def n_parameters(module: eqx.Module) -> int:
-    """How many numbers are learned."""
-    return sum(leaf.size for leaf in jax.tree.leaves(module))

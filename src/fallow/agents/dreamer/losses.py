@@ -5,12 +5,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer import latent, twohot
+from fallow.agents.dreamer import latent
 from fallow.agents.dreamer.follow import State
 from fallow.agents.dreamer.hoist import Given, Products, scan
 from fallow.agents.dreamer.layers import MLP, activate, saving_products
 from fallow.agents.dreamer.networks import Actor, Policy, WorldModel
 from fallow.agents.dreamer.rssm import RSSM, Sequence
+from fallow.agents.dreamer.twohot import BINS
+from fallow.agents.shared.twohot import symlog
 
 DYNAMICS_SCALE, REPRESENTATION_SCALE = 0.5, 0.1
 FREE_NATS = 1.0
@@ -72,11 +74,11 @@ def _errors(
     still = jax.lax.stop_gradient
     feature = states.feature
     prior = model.rssm.prior_logits(states.deter)
-    squared = jnp.square(model.decoder(feature) - twohot.symlog(batch["observation"]))
+    squared = jnp.square(model.decoder(feature) - symlog(batch["observation"]))
     squared = jnp.where(squared < NEGLIGIBLE, 0, squared)
     return Errors(
         decoder=squared.sum(-1),
-        reward=twohot.cross_entropy(model.reward(feature), batch["reward"]),
+        reward=BINS.cross_entropy(model.reward(feature), batch["reward"]),
         # episodes end by the time limit only, so the target is always to go on
         proceeds=jax.nn.softplus(-model.proceeds(feature)[..., 0]),
         dynamics=latent.divergence(still(posterior), prior),
@@ -182,7 +184,7 @@ def actor_loss(
 
 @saving_products
 def _estimate(head: MLP, features: jax.Array) -> jax.Array:
-    return twohot.estimate(head(features))
+    return BINS.estimate(head(features))
 
 
 @saving_products
@@ -200,7 +202,7 @@ def critic_loss(critic: MLP, slow: MLP, imagined: Imagined) -> jax.Array:
     """mean[w_t (CE(v, R_t) + CE(v, slow v))] on states held still."""
     # all H states, so that the forward pass is the one of the actor's loss
     logits = critic(imagined.features)[:-1]
-    slow_value = twohot.estimate(slow(imagined.features[:-1]))
-    loss = twohot.cross_entropy(logits, imagined.returns)
-    loss += twohot.cross_entropy(logits, slow_value)
+    slow_value = BINS.estimate(slow(imagined.features[:-1]))
+    loss = BINS.cross_entropy(logits, imagined.returns)
+    loss += BINS.cross_entropy(logits, slow_value)
     return (imagined.weights * loss).mean()

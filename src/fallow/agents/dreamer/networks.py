@@ -6,10 +6,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer import twohot
 from fallow.agents.dreamer.config import Config
 from fallow.agents.dreamer.layers import MLP, Linear
 from fallow.agents.dreamer.rssm import RSSM
+from fallow.agents.dreamer.twohot import BINS
+from fallow.agents.shared.twohot import symlog
 
 MIN_STD, MAX_STD = 0.1, 1.0
 """Range of the policy's standard deviation."""
@@ -41,12 +42,12 @@ class WorldModel(eqx.Module):
         )
         self.decoder = MLP(keys[2], [config.n_feature, *coder], n_columns)
         head = _head_sizes(config)
-        self.reward = MLP(keys[3], head, twohot.N_BINS, scale=0)
+        self.reward = MLP(keys[3], head, BINS.n, scale=0)
         self.proceeds = MLP(keys[4], head, 1)
 
     def embed(self, observation: jax.Array) -> jax.Array:
         """(…, n_columns) to (…, E)."""
-        return self.encoder(twohot.symlog(observation))
+        return self.encoder(symlog(observation))
 
 
 class Policy(NamedTuple):
@@ -99,7 +100,7 @@ class Actor(eqx.Module):
 
 def critic(key: jax.Array, config: Config) -> MLP:
     """From a feature to two-hot logits of its value."""
-    return MLP(key, _head_sizes(config), twohot.N_BINS, scale=0)
+    return MLP(key, _head_sizes(config), BINS.n, scale=0)
 
 
 def _head_sizes(config: Config) -> list[int]:

@@ -9,14 +9,14 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from fallow.agents.dreamer import train
 from fallow.agents.dreamer.config import Config
-from fallow.agents.dreamer.layers import MLP, Block, Linear, Norm
+from fallow.agents.dreamer.layers import MLP, Block, Linear
 from fallow.agents.dreamer.networks import Actor
 from fallow.agents.dreamer.rssm import RSSM
 from fallow.agents.dreamer.train import Learner
+from fallow.agents.shared.source import Source, with_fields
 from fallow.errors import FallowError
 
 Names = Mapping[str, Any]
@@ -61,45 +61,11 @@ def from_reference(weights: Names, config: Config | None = None) -> Learner:
     return learner._replace(limits=source.array(f"{behaviour}.ema_vals", (2,)))
 
 
-class _Source:
-    """The mapping, read into our modules; every array is checked for its shape."""
-
-    def __init__(self, weights: Names) -> None:
-        self._weights = weights
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        if name not in self._weights:
-            raise FallowError(
-                f"the weights have no '{name}'; give all names of a checkpoint of the "
-                "reference, e.g. those of its agent's state_dict"
-            )
-        return tuple(self._weights[name].shape)
-
-    def array(self, name: str, shape: tuple[int, ...]) -> jax.Array:
-        if self.shape(name) != shape:
-            raise FallowError(
-                f"'{name}' has shape {self.shape(name)} and the sizes ask for {shape}; "
-                "give the config of the checkpoint"
-            )
-        return jnp.asarray(np.asarray(self._weights[name]), jnp.float32)
-
-    def matrix(self, name: str, like: Any) -> jax.Array:
-        n_in, n_out = like.shape
-        return self.array(f"{name}.weight", (n_out, n_in)).T
-
-    def linear(self, name: str, like: Linear) -> Linear:
-        bias = self.array(f"{name}.bias", like.bias.shape)
-        return _with(like, weight=self.matrix(name, like.weight), bias=bias)
-
-    def norm(self, name: str, like: Norm) -> Norm:
-        return _with(
-            like,
-            scale=self.array(f"{name}.weight", like.scale.shape),
-            shift=self.array(f"{name}.bias", like.shift.shape),
-        )
+class _Source(Source):
+    """Where the reference keeps each layer."""
 
     def block(self, linear: str, norm: str, like: Block) -> Block:
-        return _with(
+        return with_fields(
             like,
             weight=self.matrix(linear, like.weight),
             norm=self.norm(norm, like.norm),
@@ -112,12 +78,12 @@ class _Source:
             for i, block in enumerate(like.blocks)
         )
         out = like.out and self.outputs(f"{prefix}.mean_layer", like.out)
-        return _with(like, blocks=blocks, out=out)
+        return with_fields(like, blocks=blocks, out=out)
 
     def outputs(self, prefix: str, like: Linear) -> Linear:
         """One output layer, or the layers of several keys side by side."""
-        names = [n[: -len(".bias")] for n in self._weights if n.startswith(prefix)]
-        names = [n for n in names if f"{n}.bias" in self._weights]
+        names = [n[: -len(".bias")] for n in self.weights if n.startswith(prefix)]
+        names = [n for n in names if f"{n}.bias" in self.weights]
         n_in, n_out = like.weight.shape
         parts = []
         for name in names:
@@ -137,11 +103,11 @@ class _Source:
             return self.block(f"{prefix}.{name}.0", f"{prefix}.{name}.1", own)
 
         cell = f"{prefix}._cell.layers"
-        return _with(
+        return with_fields(
             like,
             initial=self.array(f"{prefix}.W", (1, *like.initial.shape))[0],
             inward=block("_img_in_layers", like.inward),
-            gru=self.matrix(f"{cell}.GRU_linear", like.gru),
+            gru_weight=self.matrix(f"{cell}.GRU_linear", like.gru_weight),
             gru_norm=self.norm(f"{cell}.GRU_norm", like.gru_norm),
             prior=block("_img_out_layers", like.prior),
             prior_out=self.linear(f"{prefix}._imgs_stat_layer", like.prior_out),
@@ -153,25 +119,14 @@ class _Source:
         n_in, n_out = like.out.weight.shape
         half = _sized(like.out, n_in, n_out // 2)
         layers = [self.linear(f"{prefix}.{n}_layer", half) for n in ("mean", "std")]
-        return _with(
+        return with_fields(
             like, trunk=self.mlp(prefix, "Actor", like.trunk), out=_joined(layers)
         )
 
 
-def _with(module: Any, **leaves: Any) -> Any:
-    """The module with some of its fields set."""
-    names = list(leaves)
-    return eqx.tree_at(
-        lambda m: [getattr(m, name) for name in names],
-        module,
-        [leaves[name] for name in names],
-        is_leaf=lambda x: x is None,
-    )
-
-
 def _sized(like: Linear, n_in: int, n_out: int) -> Linear:
     shapes = {"weight": (n_in, n_out), "bias": (n_out,)}
-    return _with(
+    return with_fields(
         like,
         **{k: jax.ShapeDtypeStruct(s, jnp.float32) for k, s in shapes.items()},
     )

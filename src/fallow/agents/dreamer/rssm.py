@@ -9,13 +9,14 @@ import jax.numpy as jnp
 from fallow.agents.dreamer import latent
 from fallow.agents.dreamer.follow import Inputs, Recurrence, State, draw, follow, gates
 from fallow.agents.dreamer.layers import (
+    NORM_EPSILON,
     Block,
     Linear,
-    Norm,
     activate,
     hidden_weight,
     product,
 )
+from fallow.agents.shared.layers import Norm
 
 
 class Sequence(NamedTuple):
@@ -36,7 +37,7 @@ class RSSM(eqx.Module):
 
     initial: jax.Array  # (D,), learned; the first deter is its tanh
     inward: Block
-    gru: jax.Array  # (H + D, 3 D)
+    gru_weight: jax.Array  # (H + D, 3 D)
     gru_norm: Norm
     prior: Block
     prior_out: Linear
@@ -59,8 +60,8 @@ class RSSM(eqx.Module):
         keys = jax.random.split(key, 6)
         self.initial = jnp.zeros(n_deter)
         self.inward = Block(keys[0], n_stoch + n_actuators, n_hidden)
-        self.gru = hidden_weight(keys[1], n_hidden + n_deter, 3 * n_deter)
-        self.gru_norm = Norm(3 * n_deter)
+        self.gru_weight = hidden_weight(keys[1], n_hidden + n_deter, 3 * n_deter)
+        self.gru_norm = Norm(3 * n_deter, NORM_EPSILON)
         self.prior = Block(keys[2], n_deter, n_hidden)
         self.prior_out = Linear(keys[3], n_hidden, n_stoch)
         self.posterior = Block(keys[4], n_deter + n_embed, n_hidden)
@@ -79,14 +80,13 @@ class RSSM(eqx.Module):
         """The learned state before anything happened, without leading axes."""
         deter = jnp.tanh(self.initial)
         stoch = latent.mode(self.prior_logits(deter))
-        return State(deter, stoch.reshape(-1).astype(self.gru.dtype))
+        return State(deter, stoch.reshape(-1).astype(self.gru_weight.dtype))
 
     def nothing(self, n: int) -> State:
         """(n, …) a state that holds nothing, for rows that begin anew."""
         n_stoch = self.n_categoricals * self.n_classes
-        return State(
-            jnp.zeros((n, len(self.initial))), jnp.zeros((n, n_stoch), self.gru.dtype)
-        )
+        stoch = jnp.zeros((n, n_stoch), self.gru_weight.dtype)
+        return State(jnp.zeros((n, len(self.initial))), stoch)
 
     def imagine(
         self, state: State, action: jax.Array, uniform: jax.Array | None
@@ -97,7 +97,7 @@ class RSSM(eqx.Module):
         x += product(action, self.inward.weight[n_stoch:])
         x = activate(self.inward.norm, x)
         joined = jnp.concatenate([x, state.deter.astype(x.dtype)], -1)
-        deter = gates(self.gru_norm(product(joined, self.gru)), state.deter)
+        deter = gates(self.gru_norm(product(joined, self.gru_weight)), state.deter)
         logits = self.prior_logits(deter)
         return State(deter, draw(logits, uniform, x.dtype)), logits
 
@@ -112,7 +112,7 @@ class RSSM(eqx.Module):
         n_stoch, n_deter = state.stoch.shape[-1], state.deter.shape[-1]
         net = Recurrence(
             w1=self.inward.weight[:n_stoch],
-            w2=self.gru,
+            w2=self.gru_weight,
             w3=self.posterior.weight[:n_deter],
             w4=self.posterior_out.weight,
             norm1=self.inward.norm,

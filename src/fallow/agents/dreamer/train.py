@@ -1,9 +1,8 @@
 """One update, as pure functions of one branch's state."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
@@ -11,17 +10,17 @@ import optax
 from fallow.agents.dreamer import losses
 from fallow.agents.dreamer.config import Config
 from fallow.agents.dreamer.follow import State as Latent
-from fallow.agents.dreamer.layers import MLP, computing_in
+from fallow.agents.dreamer.layers import MLP
 from fallow.agents.dreamer.losses import Batch, Metrics
 from fallow.agents.dreamer.networks import Actor, WorldModel, critic
+from fallow.agents.shared.layers import computing_in, followed
+from fallow.agents.shared.optimising import clipped_adam, stepped
 
 MODEL_CLIP, BEHAVIOUR_CLIP = 1000.0, 100.0
 """Largest norm of a gradient."""
 MODEL_EPSILON, BEHAVIOUR_EPSILON = 1e-8, 1e-5
 SLOW_RATE = 0.02
 """How much of the critic goes into the slow one at each update."""
-
-Network = TypeVar("Network", bound=eqx.Module)
 
 
 class Learner(NamedTuple):
@@ -37,16 +36,6 @@ class Learner(NamedTuple):
     limits: jax.Array  # (2,), of the return normaliser
 
 
-def clipped(largest: float) -> optax.GradientTransformation:
-    """Scale gradients by min(1, largest / (norm + 1e-6))."""
-
-    def update(gradients: Any, state: Any, parameters: Any = None) -> tuple[Any, Any]:
-        factor = jnp.minimum(1, largest / (optax.tree.norm(gradients) + 1e-6))
-        return jax.tree.map(lambda g: g * factor, gradients), state
-
-    return optax.GradientTransformation(lambda _: optax.EmptyState(), update)
-
-
 class Optimisers(NamedTuple):
     """Clipped Adam, one for each network."""
 
@@ -57,14 +46,11 @@ class Optimisers(NamedTuple):
     @classmethod
     def of(cls, config: Config) -> "Optimisers":
         """With the rates of a config."""
-
-        def adam(rate: float, epsilon: float, clip: float) -> Any:
-            return optax.chain(clipped(clip), optax.adam(rate, eps=epsilon))
-
+        behaviour = (BEHAVIOUR_EPSILON, BEHAVIOUR_CLIP)
         return cls(
-            adam(config.model_rate, MODEL_EPSILON, MODEL_CLIP),
-            adam(config.actor_rate, BEHAVIOUR_EPSILON, BEHAVIOUR_CLIP),
-            adam(config.critic_rate, BEHAVIOUR_EPSILON, BEHAVIOUR_CLIP),
+            clipped_adam(config.model_rate, MODEL_EPSILON, MODEL_CLIP),
+            clipped_adam(config.actor_rate, *behaviour),
+            clipped_adam(config.critic_rate, *behaviour),
         )
 
 
@@ -91,18 +77,6 @@ def init(config: Config, key: jax.Array, n_columns: int, n_actuators: int) -> Le
     model = WorldModel(keys[0], config, n_columns, n_actuators)
     value = critic(keys[1], config)
     return learner(config, model, Actor(keys[2], config, n_actuators), value, value)
-
-
-def stepped(
-    optimiser: optax.GradientTransformation,
-    network: Network,
-    moments: Any,
-    gradients: Network,
-) -> tuple[Network, Any, jax.Array]:
-    """One step of the optimiser, and the norm of the gradient."""
-    updates, moments = optimiser.update(gradients, moments, network)
-    norm = optax.tree.norm(gradients)
-    return optax.apply_updates(network, updates), moments, norm
 
 
 def update(
@@ -164,11 +138,7 @@ def _chosen(config: Config, states: Latent, key: jax.Array) -> Latent:
 def _update_behaviour(
     config: Config, state: Learner, starts: Latent, noise: losses.Noise
 ) -> tuple[Learner, Metrics]:
-    slow = jax.tree.map(
-        lambda new, old: SLOW_RATE * new + (1 - SLOW_RATE) * old,
-        state.critic,
-        state.slow_critic,
-    )
+    slow = followed(SLOW_RATE, state.critic, state.slow_critic)
     model = computing_in(state.model, config.compute)
     value = computing_in(state.critic, config.compute)
     slow_value = computing_in(slow, config.compute)

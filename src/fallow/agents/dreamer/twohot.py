@@ -1,44 +1,5 @@
-"""Scalars as distributions over 255 bins, evenly spaced in symlog space."""
+"""Where rewards and values are counted."""
 
-import jax
-import jax.numpy as jnp
+from fallow.agents.shared.twohot import Bins
 
-N_BINS = 255
-LIMIT = 20.0
-"""The bins run from -20 to 20, in symlog units."""
-_WIDTH = 2 * LIMIT / (N_BINS - 1)
-
-
-def symlog(x: jax.Array) -> jax.Array:
-    """sign(x) ln(1 + |x|)."""
-    return jnp.sign(x) * jnp.log1p(jnp.abs(x))
-
-
-def symexp(x: jax.Array) -> jax.Array:
-    """The inverse of `symlog`."""
-    return jnp.sign(x) * jnp.expm1(jnp.abs(x))
-
-
-def bins() -> jax.Array:
-    """(255,) the bins' places."""
-    return (jnp.arange(N_BINS) - N_BINS // 2) * _WIDTH
-
-
-def two_hot(x: jax.Array) -> jax.Array:
-    """Weights (…, 255) of the two bins beside symlog(x); beyond the ends, of the end.
-
-    On even bins this is a hat: 1 less the distance in bins, and 0 further away.
-    """
-    place = (jnp.clip(symlog(x), -LIMIT, LIMIT) + LIMIT) / _WIDTH
-    return jax.nn.relu(1 - jnp.abs(place[..., None] - jnp.arange(N_BINS)))
-
-
-def cross_entropy(logits: jax.Array, x: jax.Array) -> jax.Array:
-    """- sum_k two_hot(x)_k log softmax(logits)_k."""
-    aimed = (two_hot(x) * logits).sum(-1)
-    return jax.nn.logsumexp(logits, -1) - aimed
-
-
-def estimate(logits: jax.Array) -> jax.Array:
-    """The point estimate symexp(sum_k p_k bin_k)."""
-    return symexp((jax.nn.softmax(logits) * bins()).sum(-1))
+BINS = Bins(n=255, limit=20.0)

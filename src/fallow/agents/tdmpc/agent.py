@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from fallow.agents.agent import Acted, Schedule
-from fallow.agents.tdmpc import cost, losses, plan, train, twohot
+from fallow.agents.shared.layers import computing_in
+from fallow.agents.tdmpc import cost, losses, plan, train
 from fallow.agents.tdmpc.batches import transitions
 from fallow.agents.tdmpc.config import Config
-from fallow.agents.tdmpc.layers import computing_in
 from fallow.agents.tdmpc.train import Learner
+from fallow.agents.tdmpc.twohot import BINS
 
 N_WORLDS = 1
 
@@ -96,7 +97,7 @@ class TdMpc:
         after = model.next(latent[:-1], steps.action)
         consistency = jnp.square(after - latent[1:]).mean(-1)
         logits = model.reward_logits(latent[:-1], steps.action)
-        reward = jax.nn.relu(twohot.cross_entropy(logits, steps.reward))
+        reward = jax.nn.relu(BINS.cross_entropy(logits, steps.reward))
         error = losses.CONSISTENCY_SCALE * consistency + losses.REWARD_SCALE * reward
         n_real = jnp.maximum(steps.is_real.sum(0), 1)
         return jnp.where(steps.is_real, error, 0).sum(0) / n_real

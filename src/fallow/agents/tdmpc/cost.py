@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from fallow.agents.tdmpc.config import Config
 from fallow.agents.tdmpc.plan import n_iterations
-from fallow.agents.tdmpc.twohot import N_BINS
+from fallow.agents.tdmpc.twohot import BINS
 
 
 class Macs(NamedTuple):
@@ -22,7 +22,7 @@ def macs(config: Config, n_columns: int, n_actuators: int) -> Macs:
     """Multiply-adds of each network for one row."""
     c = config
     inward = (c.n_latent + n_actuators) * c.width + c.width**2
-    scalar = inward + c.width * N_BINS
+    scalar = inward + c.width * BINS.n
     return Macs(
         encoder=n_columns * c.encoder_width + c.encoder_width * c.n_latent,
         dynamics=inward + c.width * c.n_latent,
@@ -63,7 +63,7 @@ def working_bytes(config: Config, n_actuators: int) -> int:
     Numbers kept for every row until the backward pass, about 4 bytes each.
     """
     c = config
-    network = 2 * 4 * c.width + 4 * N_BINS
+    network = 2 * 4 * c.width + 4 * BINS.n
     row = (3 + c.n_values) * network + 6 * c.n_latent + 2 * c.encoder_width
     judged = c.batch * (c.horizon + 1) * 3 * network
     update = c.batch * c.horizon * row + judged

@@ -1,16 +1,17 @@
 """The layers all networks are made of.
 
 A weight matrix is (inputs, outputs). Matrix products run in the type of the weight
-(see `computing_in`), all else in float32.
+(see `shared.layers.computing_in`), all else in float32.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from fallow.agents.shared.layers import Norm
 from fallow.agents.tdmpc.config import GROUP
 
 NORM_EPSILON = 1e-5
@@ -20,8 +21,6 @@ DROPOUT = 0.01
 """Share of a value function's first hidden numbers left out while learning."""
 _LARGE = 20.0
 """Beyond it, mish(x) is x in float32."""
-
-Module = TypeVar("Module", bound=eqx.Module)
 
 
 def mish(x: jax.Array) -> jax.Array:
@@ -60,23 +59,6 @@ class Linear(eqx.Module):
         return product.astype(jnp.float32) + self.bias
 
 
-class Norm(eqx.Module):
-    """Layer normalisation over the last axis, with learned scale and shift."""
-
-    scale: jax.Array
-    shift: jax.Array
-
-    def __init__(self, n: int) -> None:
-        self.scale, self.shift = jnp.ones(n), jnp.zeros(n)
-
-    def __call__(self, x: jax.Array) -> jax.Array:
-        centred = x - x.mean(-1, keepdims=True)
-        variance = jnp.square(centred).mean(-1, keepdims=True)
-        return (
-            centred * jax.lax.rsqrt(variance + NORM_EPSILON) * self.scale + self.shift
-        )
-
-
 class Block(eqx.Module):
     """A linear layer, dropout if it is said what is kept, a norm, an activation."""
 
@@ -91,7 +73,7 @@ class Block(eqx.Module):
         n_out: int,
         activation: Callable[[jax.Array], jax.Array] = mish,
     ) -> None:
-        self.linear, self.norm = Linear(key, n_in, n_out), Norm(n_out)
+        self.linear, self.norm = Linear(key, n_in, n_out), Norm(n_out, NORM_EPSILON)
         self.activation = activation
 
     def __call__(self, x: jax.Array, kept: jax.Array | None = None) -> jax.Array:
@@ -119,14 +101,3 @@ class MLP(eqx.Module):
         for block in self.blocks:
             x, kept = block(x, kept), None
         return self.out(x)
-
-
-def computing_in(module: Module, dtype: str) -> Module:
-    """The module with its matrices in `dtype`; vectors stay float32."""
-
-    def cast(layer: Any) -> Any:
-        if not isinstance(layer, Linear):
-            return layer
-        return eqx.tree_at(lambda x: x.weight, layer, layer.weight.astype(dtype))
-
-    return jax.tree.map(cast, module, is_leaf=lambda x: isinstance(x, Linear))

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.tdmpc import twohot
 from fallow.agents.tdmpc.batches import Transitions
 from fallow.agents.tdmpc.networks import Actor, Ensemble, WorldModel
+from fallow.agents.tdmpc.twohot import BINS
 
 DISCOUNT = 0.99
 """A transition; the reference's (L / 5 - 1) / (L / 5) for episodes of L = 500."""
@@ -41,7 +41,7 @@ def aim(
     `pair` are two target values; `normal` (H, B, A) is the policy's noise.
     """
     latent = model.encoder(batch.observation[1:])
-    values = twohot.estimate(pair(latent, actor(latent).sample(normal)))
+    values = BINS.estimate(pair(latent, actor(latent).sample(normal)))
     value = batch.reward + DISCOUNT * values.min(0)
     return jax.lax.stop_gradient(Aim(latent, value))
 
@@ -86,8 +86,8 @@ def model_errors(
     values = model.values(before, batch.action, kept)
     errors = Errors(
         consistency=jnp.square(after - aimed.latent).mean(-1),
-        reward=twohot.cross_entropy(rewards, batch.reward),
-        value=twohot.cross_entropy(values, aimed.value),
+        reward=BINS.cross_entropy(rewards, batch.reward),
+        value=BINS.cross_entropy(values, aimed.value),
     )
     return errors, path
 
@@ -123,7 +123,7 @@ def actor_loss(
     """
     policy = actor(path)
     action = policy.sample(noise.normal)
-    value = twohot.estimate(pair(path, action, noise.kept)).mean(0)
+    value = BINS.estimate(pair(path, action, noise.kept)).mean(0)
     scale = rescaled(scale, value[0])
     gain = ENTROPY_SCALE * policy.scaled_entropy(noise.normal) + value / scale
     entropy = policy.entropy(noise.normal).mean()

@@ -8,9 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.tdmpc import twohot
 from fallow.agents.tdmpc.config import Config
 from fallow.agents.tdmpc.layers import MLP, Block, Linear, simnorm
+from fallow.agents.tdmpc.twohot import BINS
 
 MIN_LOG_STD, MAX_LOG_STD = -10.0, 2.0
 """Range of the logarithm of the policy's standard deviation."""
@@ -68,7 +68,7 @@ class WorldModel(eqx.Module):
         inputs = n + n_actuators
         self.encoder = MLP(keys[0], [n_columns, config.encoder_width, n], latent_layer)
         self.dynamics = MLP(keys[1], [inputs, *hidden, n], latent_layer)
-        scalar = [inputs, *hidden, twohot.N_BINS]
+        scalar = [inputs, *hidden, BINS.n]
         self.reward = MLP(keys[2], scalar, scalar_layer)
         self.values = Ensemble(keys[3], config.n_values, scalar)
 

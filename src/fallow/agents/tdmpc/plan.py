@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fallow.agents.tdmpc import mppi, twohot
+from fallow.agents.tdmpc import mppi
 from fallow.agents.tdmpc.config import Config
 from fallow.agents.tdmpc.losses import DISCOUNT
 from fallow.agents.tdmpc.networks import Actor, Ensemble, WorldModel
 from fallow.agents.tdmpc.train import pairs_of
+from fallow.agents.tdmpc.twohot import BINS
 
 MANY_ACTUATORS = 20
 """From so many on, a plan is refitted two times more."""
@@ -91,10 +92,10 @@ def value(
     latents = jnp.broadcast_to(latent, (actions.shape[1], len(latent)))
     total = jnp.zeros(actions.shape[1])
     for step, action in enumerate(actions):
-        reward = twohot.estimate(model.reward_logits(latents, action))
+        reward = BINS.estimate(model.reward_logits(latents, action))
         total += DISCOUNT**step * reward
         latents = model.next(latents, action)
-    last = twohot.estimate(pair(latents, actor(latents).sample(normal))).mean(0)
+    last = BINS.estimate(pair(latents, actor(latents).sample(normal))).mean(0)
     return total + DISCOUNT ** len(actions) * last
 
 

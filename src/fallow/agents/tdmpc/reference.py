@@ -9,14 +9,12 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-import numpy as np
 
+from fallow.agents.shared.source import Source, with_fields
 from fallow.agents.tdmpc import train
 from fallow.agents.tdmpc.config import Config
-from fallow.agents.tdmpc.layers import MLP, Block, Linear
+from fallow.agents.tdmpc.layers import MLP, Block
 from fallow.agents.tdmpc.train import Learner
-from fallow.errors import FallowError
 
 Names = Mapping[str, Any]
 
@@ -60,44 +58,13 @@ def from_reference(weights: Names, config: Config | None = None) -> Learner:
     )
 
 
-class _Source:
-    """The mapping, read into our modules; every array is checked for its shape."""
-
-    def __init__(self, weights: Names) -> None:
-        self._weights = weights
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        if name not in self._weights:
-            raise FallowError(
-                f"the weights have no '{name}'; give all names of a checkpoint of the "
-                "reference, e.g. those of its model's state_dict"
-            )
-        return tuple(self._weights[name].shape)
-
-    def array(self, name: str, shape: tuple[int, ...]) -> jax.Array:
-        if self.shape(name) != shape:
-            raise FallowError(
-                f"'{name}' has shape {self.shape(name)} and the sizes ask for {shape}; "
-                "give the config of the checkpoint"
-            )
-        return jnp.asarray(np.asarray(self._weights[name]), jnp.float32)
-
-    def linear(self, name: str, like: Linear) -> Linear:
-        *leading, n_in, n_out = like.weight.shape
-        weight = self.array(f"{name}.weight", (*leading, n_out, n_in))
-        bias = self.array(f"{name}.bias", like.bias.shape)
-        return eqx.tree_at(
-            lambda x: (x.weight, x.bias), like, (jnp.swapaxes(weight, -1, -2), bias)
-        )
+class _Source(Source):
+    """Where the reference keeps each layer."""
 
     def block(self, name: str, like: Block) -> Block:
-        scale = self.array(f"{name}.ln.weight", like.norm.scale.shape)
-        shift = self.array(f"{name}.ln.bias", like.norm.shift.shape)
-        return eqx.tree_at(
-            lambda x: (x.linear, x.norm.scale, x.norm.shift),
-            like,
-            (self.linear(name, like.linear), scale, shift),
-        )
+        linear = self.linear(name, like.linear)
+        norm = self.norm(f"{name}.ln", like.norm)
+        return with_fields(like, linear=linear, norm=norm)
 
     def mlp(self, name: str, like: MLP) -> MLP:
         blocks = tuple(
@@ -110,4 +77,4 @@ class _Source:
             if isinstance(like.out, Block)
             else self.linear(last, like.out)
         )
-        return eqx.tree_at(lambda x: (x.blocks, x.out), like, (blocks, out))
+        return with_fields(like, blocks=blocks, out=out)

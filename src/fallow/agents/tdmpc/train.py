@@ -8,11 +8,12 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from fallow.agents.dreamer.train import clipped, stepped
+from fallow.agents.shared.layers import computing_in, followed
+from fallow.agents.shared.optimising import clipped_adam, stepped
 from fallow.agents.tdmpc import losses
 from fallow.agents.tdmpc.batches import Transitions
 from fallow.agents.tdmpc.config import Config
-from fallow.agents.tdmpc.layers import DROPOUT, computing_in
+from fallow.agents.tdmpc.layers import DROPOUT
 from fallow.agents.tdmpc.networks import Actor, Ensemble, WorldModel
 
 CLIP = 20.0
@@ -47,15 +48,14 @@ def model_optimiser(config: Config) -> optax.GradientTransformation:
         return eqx.tree_at(lambda model: model.encoder, updates, encoder), state
 
     return optax.chain(
-        clipped(CLIP),
-        optax.adam(config.rate, eps=MODEL_EPSILON),
+        clipped_adam(config.rate, MODEL_EPSILON, CLIP),
         optax.GradientTransformation(lambda _: optax.EmptyState(), slower),
     )
 
 
 def actor_optimiser(config: Config) -> optax.GradientTransformation:
     """Adam for the policy."""
-    return optax.chain(clipped(CLIP), optax.adam(config.rate, eps=ACTOR_EPSILON))
+    return clipped_adam(config.rate, ACTOR_EPSILON, CLIP)
 
 
 def learner(
@@ -124,15 +124,8 @@ def update(
     draws = draw(config, key, batch.action.shape[-1])
     state, path, metrics = _update_model(config, state, batch, draws)
     state, more = _update_actor(config, state, path, draws)
-    targets = moved_targets(state.model.values, state.targets)
+    targets = followed(TARGET_RATE, state.model.values, state.targets)
     return state._replace(targets=targets), metrics | more
-
-
-def moved_targets(values: Ensemble, targets: Ensemble) -> Ensemble:
-    """0.01 values + 0.99 targets."""
-    return jax.tree.map(
-        lambda new, old: TARGET_RATE * new + (1 - TARGET_RATE) * old, values, targets
-    )
 
 
 def _update_model(

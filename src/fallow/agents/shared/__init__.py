@@ -1,0 +1,1 @@
+"""What the agents have in common."""
