@@ -11,7 +11,7 @@ import argparse
 import collections
 import statistics
 
-from fallow.agents.results import read_results
+from fallow.results import read_results
 
 REFERENCE = {
     "walker-walk": {
@@ -35,12 +35,12 @@ def main() -> None:
     parser.add_argument("tables", nargs="+")
     for path in parser.parse_args().tables:
         rows = read_results(path)
-        task, preset = rows[0]["task"], rows[0]["preset"]
+        task, preset = rows[0].task, rows[0].preset
         by_frame = collections.defaultdict(list)
         for row in rows:
-            by_frame[row["frame"]].append(row["mean_return"])
-        n_seeds = len(by_frame[rows[0]["frame"]])
-        print(f"{task}, {rows[0]['agent']} {preset}, {n_seeds} seeds")
+            by_frame[row.frame].append(row.mean_return)
+        n_seeds = len(by_frame[rows[0].frame])
+        print(f"{task}, {rows[0].agent} {preset}, {n_seeds} seeds")
         print("| frame | mean | sd | lowest to highest | reference |")
         print("| --- | --- | --- | --- | --- |")
         for frame, means in by_frame.items():

@@ -10,9 +10,9 @@ from test_fleet import MICRO, TASK
 from fallow.agents import training
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet
-from fallow.agents.results import read_results
 from fallow.cli import main
 from fallow.logs import read_history
+from fallow.results import read_results
 
 if "micro" not in PRESETS:
     PRESETS.add("micro", MICRO)
@@ -37,15 +37,14 @@ def whole(tmp_path_factory):
 
 def test_a_table_of_evaluations(whole) -> None:
     rows = read_results(whole / "results.csv")
-    assert [row["frame"] for row in rows] == [400, 400, 1200, 1200, 2000, 2000]
-    assert {row["rule"] for row in rows} == {
+    assert [row.frame for row in rows] == [400, 400, 1200, 1200, 2000, 2000]
+    assert {row.rule for row in rows} == {
         "passive",
         "recency:window_transitions=100",
     }
     for row in rows:
-        returns = [float(value) for value in row["returns"].split()]
-        assert len(returns) == 2
-        assert row["mean_return"] == pytest.approx(sum(returns) / 2, abs=0.02)
+        assert len(row.returns) == 2
+        assert row.mean_return == pytest.approx(sum(row.returns) / 2, abs=0.02)
 
 
 def test_histories_and_events_are_written(whole) -> None:

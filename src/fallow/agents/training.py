@@ -16,11 +16,12 @@ from fallow import options
 from fallow.agents import saving
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.memory import fleets_that_fit
-from fallow.agents.results import Results, merged
+from fallow.agents.results import Results
 from fallow.dynamics import Condition
 from fallow.errors import FallowError
 from fallow.records import Branch
 from fallow.replay import Rule
+from fallow.results import read_results, write_results
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +107,8 @@ def train(run: Run, folder: str | Path, watch: Watch = lambda _: None) -> Path:
     for index, part in enumerate(parts):
         _train_fleet(run, part, folder / f"fleet-{index}", watch)
     tables = [folder / f"fleet-{i}" / "results.csv" for i in range(len(parts))]
-    return merged(tables, folder / "results.csv")
+    rows = [row for table in tables for row in read_results(table)]
+    return write_results(folder / "results.csv", rows)
 
 
 def _train_fleet(
