@@ -127,8 +127,8 @@ class Fleet:
                 explore=True,
             )
             self.carry = acted.carry
-            actions, policy = acted.action, (acted.mean, acted.std)
-            self.learn(self._due(self.n_steps + 1) - self.n_updates)  # meanwhile
+            self.learn(self._due(self.n_steps + 1) - self.n_updates)
+            actions, policy = acted.action, acted.policy  # the updates are under way
             step = self.worlds.step(actions)
         self._store(actions, step, policy)
         self.n_steps += 1

@@ -26,12 +26,25 @@ Shards = list[Any]
 
 
 class Actions(NamedTuple):
-    """What R branches do next in W worlds each, on the host."""
+    """What R branches do next in W worlds each; reading an array waits for it."""
 
-    action: np.ndarray  # (R, W, n_actuators)
-    mean: np.ndarray
-    std: np.ndarray
-    carry: Shards
+    shards: list[Acted]
+
+    @property
+    def action(self) -> np.ndarray:
+        """(R, W, n_actuators)."""
+        return joined([own.action for own in self.shards])
+
+    @property
+    def policy(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation, each as `action`."""
+        means, stds = zip(*((own.mean, own.std) for own in self.shards), strict=True)
+        return joined(means), joined(stds)
+
+    @property
+    def carry(self) -> Shards:
+        """What is remembered, on the device."""
+        return [own.carry for own in self.shards]
 
 
 class Programs:
@@ -99,10 +112,10 @@ class Programs:
         count: int,
         explore: bool,
     ) -> Actions:
-        """What all branches do next; randomness by `count`."""
+        """What all branches do next; randomness by `count`. Returns at once."""
         keys = self._keys["acting" if explore else "evaluation"]
         seen = observation.astype(np.float32)
-        acted = [
+        shards = [
             self._act[explore](
                 state[shard],
                 carry[shard],
@@ -113,12 +126,7 @@ class Programs:
             )
             for shard, place in enumerate(self._slices)
         ]
-        return Actions(
-            joined([own.action for own in acted]),
-            joined([own.mean for own in acted]),
-            joined([own.std for own in acted]),
-            [own.carry for own in acted],
-        )
+        return Actions(shards)
 
     def update(
         self, state: Shards, groups: Groups, indices: Indices, n_updates: int
