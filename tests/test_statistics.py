@@ -55,6 +55,7 @@ def test_t_quantiles_of_nothing_are_refused() -> None:
         t_quantile(1.0, 4)
 
 
+@settings(deadline=None)
 @given(several)
 def test_summaries_are_scipys(values: list[float]) -> None:
     summary = summarise(values)
