@@ -170,20 +170,16 @@ def live(
     Raises:
         Interrupted: somebody pressed Ctrl-C; a checkpoint was written.
         LearningError: a loss is no number; the last checkpoint stays.
-        FallowError: the checkpoint, the table or a history is damaged.
+        Damaged: the checkpoint, the table or a history cannot be read.
     """
     results = Results(folder / "results.csv", labels, leg.begin_frame)
     where = folder / "checkpoint"
     histories = folder / "histories" if leg.histories else None
     try:
-        if saving.found(where) is not None:
-            saving.load(fleet, where, histories)
-        else:
+        if saving.found(where) is None:
             begin(fleet)
-            if histories is not None:
-                shutil.rmtree(histories, ignore_errors=True)  # of a run cut off
-                fleet.record(histories)
-        results.keep_until(fleet.frame)
+        with _damage_told():
+            _take_up(fleet, results, where, histories)
         with _interruptions() as stop:
             _live(leg, fleet, results, where, watch, stop)
     finally:
@@ -193,6 +189,31 @@ def live(
 
 class Interrupted(Exception):
     """Somebody pressed Ctrl-C; a checkpoint was written."""
+
+
+class Damaged(FallowError):
+    """What an earlier run left cannot be gone on with."""
+
+
+@contextlib.contextmanager
+def _damage_told() -> Iterator[None]:
+    """Whatever cannot be read back, by whatever error, is damage."""
+    try:
+        yield
+    except (ValueError, KeyError) as error:
+        raise Damaged(str(error)) from error
+
+
+def _take_up(
+    fleet: Fleet, results: Results, where: Path, histories: Path | None
+) -> None:
+    """Go on from the checkpoint, if there is one; drop what came after it."""
+    if saving.found(where) is not None:
+        saving.load(fleet, where, histories)
+    elif histories is not None:
+        shutil.rmtree(histories, ignore_errors=True)  # of a run cut off
+        fleet.record(histories)
+    results.keep_until(fleet.frame)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ determines their results, so that equal work is found again, in this study or an
 import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -158,10 +159,16 @@ class Plan:
 
     @cached_property
     def _branches(self) -> tuple[PlannedBranch, ...]:
+        cells = [self.branches_of(cell, self.seeds) for cell in self.cells]
+        return tuple(branch for cell in cells for branch in cell)
+
+    def branches_of(
+        self, cell: Cell, seeds: Sequence[int]
+    ) -> tuple[PlannedBranch, ...]:
+        """The branches of some seeds in a cell, by seed, condition and rule."""
         return tuple(
             self._branch(cell, self.trunk(cell, seed), condition, rule)
-            for cell in self.cells
-            for seed in self.seeds
+            for seed in seeds
             for condition in cell.conditions
             for rule in cell.rules
         )
