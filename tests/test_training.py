@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shutil
 import signal
 
 import numpy as np
@@ -106,6 +107,18 @@ def test_a_folder_of_another_run_is_refused(whole, capsys) -> None:
     assert "holds another run" in capsys.readouterr().err
     assert main(["train", "--resume", str(whole / "nothing")]) == 2
     assert "it has no run.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["checkpoint/001.replay", "results.csv"])
+def test_what_is_damaged_is_named(name, whole, tmp_path, capsys) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(whole, folder)
+    path = folder / "fleet-0" / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 40] = b"x" * 40
+    path.write_bytes(content)
+    assert main(["train", "--resume", str(folder)]) == 2
+    assert str(path) in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from fallow.errors import FallowError
 
 if TYPE_CHECKING:
     from fallow.agents import training
+    from fallow.study import Plan
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,112 @@ class Train:
 
 
 @dataclass(frozen=True)
+class Study:
+    """Run a paired study: trunks, then branches of each under conditions and rules.
+
+    NAME is one of table1, table2, table3, recurrence, magnitude, window, demo, or a
+    TOML file. A study that was stopped or killed goes on with the same command.
+    `fallow study merge A B --out C` joins parts that were run apart by seed.
+    """
+
+    name: tyro.conf.Positional[tuple[str, ...]] = ()
+    """The study; or `merge` and the folders of its parts."""
+    preset: str | None = None
+    """Sizes of the agent: paper, lean or tiny; else the study's own."""
+    seeds: str | None = None
+    """Run the part of these seeds, e.g. 0-1."""
+    out: Path | None = None
+    """Folder for results; runs/NAME unless given."""
+    resume: Path | None = None
+    """Go on with the study in this folder, whatever its name."""
+    trunks: Path | None = None
+    """Folder of trunks that studies share; `trunks` beside the results unless given."""
+    device: str | None = None
+    """Size fleets for this device: here, cpu, h200, or memory such as 24GiB."""
+    seeds_per_fleet: int | None = None
+    """Train so many seeds together; 0: what fits."""
+    engine: str = "local"
+    """Who runs it: local, or ray (a cluster; `fallow[ray]`)."""
+    address: str | None = None
+    """Of the Ray cluster; else one is started on this machine."""
+    cache: Path | None = None
+    """Folder of compiled programs, which can be carried to another machine."""
+    dry_run: bool = False
+    """Print branches, fleets, updates, memory and time, and train nothing."""
+
+    def run(self) -> None:
+        if self.name[:1] == ("merge",):
+            self._merge()
+            return
+        plan = self._plan()
+        if self.dry_run:
+            from fallow.study.estimate import estimate
+
+            print("\n".join(estimate(plan).lines()))
+            return
+        folder = self.resume or self.out or Path("runs") / plan.name
+        self._run(plan, folder)
+        print(f"results: {folder / 'results.csv'}")
+
+    def _run(self, plan: "Plan", folder: Path) -> None:
+        from fallow.agents.compiling import keep_compiled
+        from fallow.agents.fleet import LearningError
+        from fallow.agents.training import Interrupted
+        from fallow.dynamics import PhysicsError
+        from fallow.report.study_view import StudyView
+        from fallow.study.engines import run_study
+
+        keep_compiled(self.cache)
+        try:
+            with StudyView(folder) as view:
+                run_study(plan, folder, view, self.engine, self.address, self.trunks)
+        except (Interrupted, LearningError, PhysicsError) as stopped:
+            raise FallowError(
+                f"{stopped}; go on from the last checkpoint with: "
+                f"fallow study --resume {folder}"
+            ) from None
+
+    def _plan(self) -> "Plan":
+        import dataclasses
+
+        from fallow.study.named import find_plan
+        from fallow.study.plan import Plan
+
+        if self.resume is not None:
+            return Plan.read(self.resume)
+        if len(self.name) != 1:
+            raise FallowError("name one study, e.g. fallow study table1 --dry-run")
+        plan = find_plan(self.name[0], self.preset, self.seeds)
+        given = {"device": self.device, "seeds_per_fleet": self.seeds_per_fleet}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return dataclasses.replace(plan, **chosen)  # type: ignore[arg-type]
+
+    def _merge(self) -> None:
+        from fallow.study.merge import merge
+
+        if self.out is None:
+            raise FallowError("say where to: fallow study merge A B --out C")
+        study = merge(self.name[1:], self.out)
+        print(f"results: {study.table}")
+
+
+@dataclass(frozen=True)
+class Status:
+    """Show how far a study is: done, running, left, and the time that it will take."""
+
+    folder: tyro.conf.Positional[Path]
+    """Of the study."""
+
+    def run(self) -> None:
+        from rich.console import Console
+
+        from fallow.report.study_view import show_status
+        from fallow.study.status import status_of
+
+        show_status(status_of(self.folder), Console(highlight=False))
+
+
+@dataclass(frozen=True)
 class Diagnose:
     """Did the actuators change, when, by how much, and should the old data go?
 
@@ -241,6 +348,8 @@ Command = (
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
     | Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Simulate, tyro.conf.subcommand("simulate")]
+    | Annotated[Status, tyro.conf.subcommand("status")]
+    | Annotated[Study, tyro.conf.subcommand("study")]
     | Annotated[Train, tyro.conf.subcommand("train")]
 )
 
@@ -251,7 +360,7 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments[:1] == ["--version"]:
         print(f"fallow {__version__}")
         return 0
-    command: Demo | Diagnose | List | Simulate | Train = tyro.cli(
+    command: Demo | Diagnose | List | Simulate | Status | Study | Train = tyro.cli(
         Command,
         prog="fallow",
         description=(

@@ -42,11 +42,6 @@ def check_cell(cell: "Cell") -> None:
         for text in parsed:
             if parsed.count(text) > 1:
                 raise FallowError(f"{kind} '{text}' is in a cell twice; give it once")
-    if cell.agent == "tdmpc" and any(Rule.parse(r).name == "reset" for r in cell.rules):
-        raise FallowError(
-            "rule 'reset' leaves agent 'tdmpc' without a finished episode at the "
-            "change; use it with 'dreamer'"
-        )
 
 
 def check_plan(plan: "Plan") -> None:

@@ -63,7 +63,6 @@ def run_study(
     """
     run = ENGINES[engine]
     check_bodies(plan)
-    keep_compiled()
     study = open_study(plan, Path(folder).absolute(), trunks)
     with lock(study.lock), _space_told(study):
         run(study, watch, address)

@@ -5,6 +5,7 @@ They are split by seed only: whatever is compared was trained in one program.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from fallow.study.plan import Cell, Plan, PlannedBranch, PlannedTrunk, identity
 GIB = 2**30
 DEVICES_GIB = {"cpu": 8, "h200": 139, "h100": 79, "a100": 79}
 """Memory of devices by name; of a processor, what is planned with."""
+USABLE = 0.9
+"""Share of a device's memory that a fleet may plan with."""
 ACTION_REPEAT = 2
 """Frames for which the worlds of a fleet hold an action."""
 
@@ -52,8 +55,7 @@ class PlannedFleet:
 def fleets_of(plan: Plan) -> tuple[PlannedFleet, ...]:
     """All fleets of a plan, sized for the device that it names.
 
-    Raises:
-        FallowError: not even one seed's branches fit on the device.
+    Whether one seed's branches fit at all is for `check_fit` to say.
     """
     fleets = []
     for cell in plan.cells:
@@ -111,29 +113,30 @@ def device_bytes(plan: Plan) -> int:
     return DEVICES_GIB[plan.device] * GIB
 
 
+def check_fit(plan: Plan, fleets: Sequence[PlannedFleet]) -> None:
+    """Raise if a fleet needs more memory than the device gives."""
+    limit = USABLE * device_bytes(plan)
+    for fleet in fleets:
+        if fleet.n_bytes > limit:
+            seeds = ", ".join(str(trunk.seed) for trunk in fleet.trunks)
+            raise FallowError(
+                f"the {len(fleet.branches)} branches of seed {seeds} need about "
+                f"{fleet.n_bytes / GIB:.1f} GiB and device '{plan.device}' gives "
+                f"{limit / GIB:.1f}; a seed's rules and conditions are not split, so "
+                "choose a smaller preset, seeds_per_fleet or capacity_transitions, or "
+                "name another device"
+            )
+
+
 def _n_seeds(plan: Plan, cell: Cell, cost: Cost) -> int:
     """How many seeds of a cell share a fleet."""
-    from fallow.agents.memory import USABLE
-
-    n_branches = len(cell.conditions) * len(cell.rules)
-    limit = USABLE * device_bytes(plan)
-    most = int(limit // (cost.branch_bytes * n_branches))
-    if most == 0:
-        raise FallowError(
-            f"the {n_branches} branches of one seed need about "
-            f"{cost.branch_bytes * n_branches / GIB:.1f} GiB and device "
-            f"'{plan.device}' gives {limit / GIB:.1f}; rules and conditions are not "
-            "split, so choose a smaller preset or capacity_transitions"
-        )
     if plan.seeds_per_fleet:
-        if plan.seeds_per_fleet > most:
-            raise FallowError(
-                f"seeds_per_fleet is {plan.seeds_per_fleet}, and {most} fit on device "
-                f"'{plan.device}'"
-            )
         return min(plan.seeds_per_fleet, len(plan.seeds))
     if _is_processor(plan):
         return 1
+    n_branches = len(cell.conditions) * len(cell.rules)
+    limit = USABLE * device_bytes(plan)
+    most = max(1, int(limit // (cost.branch_bytes * n_branches)))
     return math.ceil(len(plan.seeds) / math.ceil(len(plan.seeds) / most))
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import fallow
 from fallow.errors import FallowError
 from fallow.results import COLUMNS, Evaluation, read_results, write_results
-from fallow.study.fleets import Cost, PlannedFleet, fleets_of
+from fallow.study.fleets import Cost, PlannedFleet, check_fit, fleets_of
 from fallow.study.plan import PLAN_FILE, Plan
 
 TABLE, DONE, STATUS = "results.csv", "done.json", "status.json"
@@ -75,6 +75,7 @@ def open_study(
             f"{folder} is no study's folder and not empty; choose another"
         )
     study = Study(folder, plan, fleets_of(plan), _store(folder, store))
+    check_fit(plan, study.fleets)
     write_plan(study)
     return study
 
@@ -105,7 +106,7 @@ def read_study(folder: str | Path, store: str | Path | None = None) -> Study:
             f"{folder / PLAN_FILE} was edited or written by another version of Fallow: "
             "its fleets are not those of its plan; begin in another folder"
         ) from None
-    return Study(folder, plan, fleets, _store(folder, store))
+    return Study(folder, plan, fleets, _store(folder, store or content.get("store")))
 
 
 def write_plan(study: Study) -> None:
@@ -123,6 +124,7 @@ def write_plan(study: Study) -> None:
             }
             for fleet in study.fleets
         ],
+        "store": _told_store(study),
         "versions": versions(),
         "git_commit": git_commit(),
     }
@@ -278,4 +280,10 @@ def _digest(path: Path) -> str:
 
 
 def _store(folder: Path, store: str | Path | None) -> Path:
-    return Path(store) if store is not None else folder.parent / "trunks"
+    return Path(store).absolute() if store else folder.absolute().parent / "trunks"
+
+
+def _told_store(study: Study) -> str | None:
+    """Where trunks are, to be found again; None beside the study, wherever it moves."""
+    is_beside = study.store == _store(study.folder, None)
+    return None if is_beside else str(study.store)
