@@ -69,6 +69,11 @@ def count_updates(path: str) -> None:
     Fleet.step = counted
 
 
+def in_worker() -> None:
+    """What a worker of a cluster does first; importing this registered the preset."""
+    count_updates(os.environ["COUNTER"])
+
+
 if __name__ == "__main__":  # python small_study.py FOLDER COUNTER
     from fallow.agents.compiling import keep_compiled
     from fallow.study.engines import run_study

@@ -24,7 +24,7 @@ from fallow.study.fleets import updates_until
 from fallow.study.folder import read_study
 from fallow.study.status import status_of
 
-N_KILLS = 4
+N_KILLS = 3
 PLAN = small_plan()
 BRANCHES = PLAN.branches()
 

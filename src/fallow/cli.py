@@ -1,5 +1,6 @@
 """The command line. Everything heavy is imported by the command that needs it."""
 
+import contextlib
 import json
 import sys
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from fallow import __version__, options
 from fallow.errors import FallowError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fallow.agents import training
     from fallow.study import Plan
 
@@ -54,18 +57,49 @@ class List:
 
 @dataclass(frozen=True)
 class Demo:
-    """Watch a walker lose half its strength: one picture, two lines, a few seconds."""
+    """See it all in small: a paired study in a few minutes, its page, and words.
 
-    out: Path = Path("runs/demo")
-    """Folder for the picture and the history."""
+    With --walker: a walker loses half its strength, in a few seconds.
+    """
+
+    out: Path | None = None
+    """Folder for all of it; runs/demo, or runs/walker, unless given."""
+    walker: bool = False
+    """Only watch a scripted walker: one picture, two lines."""
     seed: int = 0
-    """Seed of the starting pose."""
+    """Seed of the walker's starting pose."""
 
     def run(self) -> None:
+        for line in self._walk() if self.walker else self._study():
+            print(line)
+
+    def _walk(self) -> "Iterator[str]":
         from fallow.report.demo import run_demo
 
-        for line in run_demo(self.out, self.seed):
-            print(line)
+        return run_demo(self.out or Path("runs/walker"), self.seed)
+
+    def _study(self) -> "Iterator[str]":
+        from fallow.agents.compiling import keep_compiled
+        from fallow.report.paired_demo import run_demo
+
+        keep_compiled()
+        with _stops_told("fallow demo"):
+            yield from run_demo(self.out or Path("runs/demo"))
+
+
+@contextlib.contextmanager
+def _stops_told(command: str) -> "Iterator[None]":
+    """Say how to go on when training stops before its end."""
+    from fallow.agents.fleet import LearningError
+    from fallow.agents.training import Interrupted
+    from fallow.dynamics import PhysicsError
+
+    try:
+        yield
+    except (Interrupted, LearningError, PhysicsError) as stopped:
+        raise FallowError(
+            f"{stopped}; go on from the last checkpoint with: {command}"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -110,22 +144,14 @@ class Train:
     def run(self) -> None:
         from fallow.agents import training
         from fallow.agents.compiling import keep_compiled
-        from fallow.agents.fleet import LearningError
-        from fallow.dynamics import PhysicsError
         from fallow.report.training import TrainingBar
 
         keep_compiled(self.cache)
         folder = self.resume or self.out
         run = training.Run.read(folder) if self.resume else self._run()
         events = folder / "events" if self.tensorboard else None
-        try:
-            with TrainingBar(events) as bar:
-                table = training.train(run, folder, bar)
-        except (training.Interrupted, LearningError, PhysicsError) as stopped:
-            raise FallowError(
-                f"{stopped}; go on from the last checkpoint with: "
-                f"fallow train --resume {folder}"
-            ) from None
+        with _stops_told(f"fallow train --resume {folder}"), TrainingBar(events) as bar:
+            table = training.train(run, folder, bar)
         print(f"results: {table}")
 
     def _run(self) -> "training.Run":
@@ -200,21 +226,13 @@ class Study:
 
     def _run(self, plan: "Plan", folder: Path) -> None:
         from fallow.agents.compiling import keep_compiled
-        from fallow.agents.fleet import LearningError
-        from fallow.agents.training import Interrupted
-        from fallow.dynamics import PhysicsError
         from fallow.report.study_view import StudyView
         from fallow.study.engines import run_study
 
         keep_compiled(self.cache)
-        try:
-            with StudyView(folder) as view:
-                run_study(plan, folder, view, self.engine, self.address, self.trunks)
-        except (Interrupted, LearningError, PhysicsError) as stopped:
-            raise FallowError(
-                f"{stopped}; go on from the last checkpoint with: "
-                f"fallow study --resume {folder}"
-            ) from None
+        go_on = f"fallow study --resume {folder}"
+        with _stops_told(go_on), StudyView(folder) as view:
+            run_study(plan, folder, view, self.engine, self.address, self.trunks)
 
     def _plan(self) -> "Plan":
         import dataclasses
