@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 
@@ -177,6 +178,11 @@ def test_a_study_from_a_file(tmp_path) -> None:
     assert plan.cells == (cell,) and plan.seeds == (0, 1)
     assert plan.branches()[-1].world_condition == "gain:shift_frame=16000"
     assert find_plan(str(path)) == plan
+
+
+def test_the_example_file_can_be_read() -> None:
+    plan = read_toml(Path(__file__).parents[1] / "examples" / "study.toml")
+    assert len(plan.branches()) == 3 * 3 * 5
 
 
 @pytest.mark.parametrize(

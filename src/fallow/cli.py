@@ -5,7 +5,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import tyro
 
@@ -361,6 +361,13 @@ class Simulate:
         )
 
 
+class Runs(Protocol):
+    """A command: its fields are its options."""
+
+    def run(self) -> int | None:
+        """Do it; returns the exit code, None for 0."""
+
+
 Command = (
     Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
@@ -378,7 +385,7 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments[:1] == ["--version"]:
         print(f"fallow {__version__}")
         return 0
-    command: Demo | Diagnose | List | Simulate | Status | Study | Train = tyro.cli(
+    command: Runs = tyro.cli(
         Command,
         prog="fallow",
         description=(
