@@ -35,7 +35,9 @@ def test_the_readme_runs(tmp_path: Path) -> None:
     readme = (EXAMPLES.parent / "README.md").read_text()
     blocks = [part.split("```")[0] for part in readme.split("```python\n")[1:]]
     assert len(blocks) == 4
-    code = "from fallow.cli import main\nmain(['demo', '--walker'])\n" + "\n".join(blocks)
+    code = "from fallow.cli import main\nmain(['demo', '--walker'])\n" + "\n".join(
+        blocks
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path
     )

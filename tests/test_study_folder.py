@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from fallow.agents import training
+from fallow.agents.fleet import LearningError
 from fallow.agents.results import book_auc
 from fallow.dynamics.conditions import Condition
 from fallow.errors import FallowError
@@ -21,7 +22,7 @@ from fallow.results import Evaluation, read_results, write_results
 from fallow.study import Cell, Plan, engines, running
 from fallow.study import trunks as trunks_module
 from fallow.study.engines import run_study
-from fallow.study.folder import read_study
+from fallow.study.folder import open_study, read_study
 from fallow.study.lock import Locked, is_held, lock
 from fallow.study.merge import merge
 from fallow.study.named import part
@@ -201,6 +202,28 @@ def test_no_space_left_is_one_sentence(pretender, tmp_path) -> None:
     pretender.full_at = ""
     run_study(PLAN, tmp_path / "study")
     assert status_of(tmp_path / "study").is_done
+
+
+def test_a_fleet_that_fails_is_told_and_the_others_go_on(pretender, tmp_path) -> None:
+    folder = tmp_path / "study"
+    bad = open_study(PLAN, folder).fleets[0]
+    live = pretender.live
+
+    def fails(fleet, leg, own, labels, *more, **options):
+        if own.name == bad.id:
+            raise LearningError("a loss of branch 2 is nan")
+        live(fleet, leg, own, labels, *more, **options)
+
+    training.live = fails  # the fixture puts the true one back
+    with pytest.raises(FallowError, match=r"1 of 3 fleets failed.*branch 2 is nan"):
+        run_study(PLAN, folder, pretender.watch)
+    assert f"fleet {bad.id} failed" in pretender.messages[0]
+    status = status_of(folder)
+    assert [own.state for own in status.fleets] == ["failed", "done", "done"]
+    assert {row.seed for row in table(folder)} == {1, 2}
+    training.live = live
+    run_study(PLAN, folder)
+    assert status_of(folder).is_done
 
 
 # -------------------------------------------------------------------- locks

@@ -96,9 +96,10 @@ def _stops_told(command: str) -> "Iterator[None]":
 
     try:
         yield
-    except (Interrupted, LearningError, PhysicsError) as stopped:
+    except (Interrupted, LearningError, PhysicsError, KeyboardInterrupt) as stopped:
+        why = str(stopped) or "stopped"
         raise FallowError(
-            f"{stopped}; go on from the last checkpoint with: {command}"
+            f"{why}; go on from the last checkpoint with: {command}"
         ) from None
 
 

@@ -91,9 +91,11 @@ def show_status(status: Status, console: Console) -> None:
     at_work = status.n_branches("running")
     begun = status.n_branches("stopped")
     left = status.n_branches("left")
+    failed = status.n_branches("failed")
     console.print(
         f"study {status.plan.name}: {done} of {total} branches done, "
-        f"{at_work} running, {begun} begun and stopped, {left} left",
+        f"{at_work} running, {begun} begun and stopped, {left} left"
+        + (f", {failed} failed" if failed else ""),
         soft_wrap=True,
     )
     for own in status.fleets:

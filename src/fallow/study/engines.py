@@ -17,6 +17,7 @@ from fallow.errors import FallowError
 from fallow.registry import Registry
 from fallow.study.fleets import PlannedFleet
 from fallow.study.folder import (
+    FAILED,
     STATUS,
     Study,
     collect,
@@ -28,7 +29,7 @@ from fallow.study.folder import (
 )
 from fallow.study.lock import lock
 from fallow.study.plan import Plan
-from fallow.study.running import Event, Watch, run_fleet
+from fallow.study.running import Event, Watch, try_fleet
 
 POLL_S = 2.0
 """Between two looks at what the workers of a cluster have done."""
@@ -58,7 +59,8 @@ def run_study(
         trunks: folder of trunks that studies share; `trunks` beside `folder`.
 
     Raises:
-        FallowError: the folder is another plan's or in use, or no space is left.
+        FallowError: the folder is another plan's or in use, no space is left, or
+            fleets failed, which is told after all others are done.
         Interrupted: somebody pressed Ctrl-C; a checkpoint was written.
     """
     run = ENGINES[engine]
@@ -68,7 +70,19 @@ def run_study(
         run(study, watch, address)
         rows = collect(study)
         write_parquet(study.folder / "results.parquet", rows)
+    _tell_failures(study)
     return study
+
+
+def _tell_failures(study: Study) -> None:
+    told = [read_json(study.fleet_folder(fleet) / FAILED) for fleet in study.fleets]
+    reasons = [content["reason"] for content in told if content]
+    if reasons:
+        raise FallowError(
+            f"{len(reasons)} of {len(told)} fleets failed, and their branches are "
+            f"missing: {'; '.join(reasons)}. The others are done. The same command "
+            "tries again from the last checkpoint"
+        )
 
 
 def check_bodies(plan: Plan) -> None:
@@ -88,7 +102,7 @@ def run_local(study: Study, watch: Watch, address: str | None = None) -> None:
         watch(event)
 
     for fleet in study.fleets:
-        run_fleet(study, fleet, told)
+        try_fleet(study, fleet, told)
 
 
 def run_ray(study: Study, watch: Watch, address: str | None = None) -> None:
@@ -123,7 +137,7 @@ def work(folder: str, store: str, fleet_id: str) -> None:
     keep_compiled()
     study = read_study(folder, store)
     (fleet,) = (own for own in study.fleets if own.id == fleet_id)
-    run_fleet(study, fleet, lambda _: None)
+    try_fleet(study, fleet, lambda _: None)
 
 
 def _tell_news(

@@ -24,7 +24,8 @@ from fallow.results import COLUMNS, Evaluation, read_results, write_results
 from fallow.study.fleets import Cost, PlannedFleet, check_fit, fleets_of
 from fallow.study.plan import PLAN_FILE, Plan
 
-TABLE, DONE, STATUS = "results.csv", "done.json", "status.json"
+TABLE, STATUS = "results.csv", "status.json"
+DONE, FAILED = "done.json", "failed.json"
 PACKAGES = ("jax", "jaxlib", "mujoco", "numpy", "optax", "equinox")
 
 

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fallow.agents import saving, training
-from fallow.agents.fleet import Fleet, build_agent
+from fallow.agents.fleet import Fleet, LearningError, build_agent
 from fallow.agents.results import Label
+from fallow.dynamics import PhysicsError
 from fallow.errors import FallowError
 from fallow.records import Branch
 from fallow.study.fleets import PlannedFleet
 from fallow.study.folder import (
     DONE,
+    FAILED,
     STATUS,
     Study,
     is_done,
@@ -39,6 +41,17 @@ class Event:
 
 
 Watch = Callable[[Event], None]
+
+
+def try_fleet(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
+    """Run a fleet; one whose learning or physics fails is noted, and others go on."""
+    path = study.fleet_folder(fleet) / FAILED
+    path.unlink(missing_ok=True)
+    try:
+        run_fleet(study, fleet, watch)
+    except (LearningError, PhysicsError) as error:
+        write_json(path, {"reason": str(error)})
+        _tell(fleet, watch, f"fleet {fleet.id} failed: {error}")
 
 
 def run_fleet(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
@@ -142,8 +155,11 @@ def _tell_aside(study: Study, fleet: PlannedFleet, watch: Watch, why: str) -> No
     text = f"{why}; "
     if folder.exists():
         text += f"set aside as {set_aside(folder).name}; "
-    text += f"its {len(fleet.branches)} branches are run again"
-    progress = training.Progress(0, 0, 0, 0.0, message=text)
+    _tell(fleet, watch, f"{text}its {len(fleet.branches)} branches are run again")
+
+
+def _tell(fleet: PlannedFleet, watch: Watch, message: str) -> None:
+    progress = training.Progress(0, 0, 0, 0.0, message=message)
     watch(Event(fleet, "branches", progress))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fallow.study.fleets import PlannedFleet
-from fallow.study.folder import STATUS, Study, is_done, read_json, read_study
+from fallow.study.folder import FAILED, STATUS, Study, is_done, read_json, read_study
 from fallow.study.lock import is_held
 from fallow.study.plan import Plan
 
@@ -16,7 +16,7 @@ class FleetStatus:
 
     fleet: PlannedFleet
     state: str
-    """`done`, `running`, `stopped` (begun, and nobody at work) or `left`."""
+    """`done`, `running`, `stopped` (begun, and nobody at work), `failed` or `left`."""
     stage: str = ""
     """`trunks` or `branches`; empty before it began."""
     frame: int = 0
@@ -98,15 +98,17 @@ def _fleet(study: Study, fleet: PlannedFleet) -> FleetStatus:
             fleet, "done", updates_done=fleet.n_updates, updates_per_s=rate
         )
     at_work = is_held(folder.with_name(f"{fleet.id}.lock"))
+    idle = "failed" if (folder / FAILED).exists() else "stopped" if told else "left"
+    state = "running" if at_work else idle
     if not told:
-        return FleetStatus(fleet, "running" if at_work else "left")
+        return FleetStatus(fleet, state)
     done = 0
     if told["stage"] == "branches":
         each = told["n_updates"] - fleet.cost.trunk_updates
         done = max(each, 0) * len(fleet.branches)
     return FleetStatus(
         fleet,
-        "running" if at_work else "stopped",
+        state,
         told["stage"],
         told["frame"],
         told["until_frame"],

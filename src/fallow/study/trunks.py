@@ -42,6 +42,7 @@ def ensure_trunks(
         except Locked as locked:
             _tell(plan, watch, f"waiting for trunks: {locked}")
             time.sleep(WAIT_S)
+    shutil.rmtree(_work(store, trunks), ignore_errors=True)  # cut off at the very end
 
 
 def _train_together(
