@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from small_study import UPDATES_PER_SAVE, in_worker, rows_but_time, small_plan
+from micro_study import UPDATES_PER_SAVE, in_worker, rows_but_time, small_plan
 
 from fallow.study.engines import run_study
 from fallow.study.folder import open_study

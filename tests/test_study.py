@@ -7,9 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+import micro_study
 import pytest
-import small_study
-from small_study import (
+from micro_study import (
     CAPACITY,
     EVERYTHING,
     UPDATES_PER_SAVE,
@@ -102,7 +102,7 @@ def test_a_finished_study_is_left_alone(whole, monkeypatch) -> None:
 
 
 def start(folder: Path, counter: Path) -> subprocess.Popen:
-    script = Path(small_study.__file__)
+    script = Path(micro_study.__file__)
     return subprocess.Popen([sys.executable, script, folder, counter])
 
 

@@ -1,32 +1,16 @@
-"""The demo: a true paired study in small, and what came of it in words."""
+"""The demo: a true paired study in small, its page, and what came of it in words."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
-from fallow import seeds
-from fallow.diagnose import diagnose
-from fallow.dynamics import EPISODE_FRAMES, Worlds
-from fallow.errors import FallowError
-from fallow.logs import read_history
-from fallow.logs.history import HistoryWriter
+from fallow.report.demo_words import told_plan, told_selector, told_trunks
 from fallow.report.study_page import write_report
 from fallow.report.study_view import StudyView
 from fallow.report.verdict import verdict
-from fallow.report.words import advice
 from fallow.results import read_results
 from fallow.study.engines import run_study
-from fallow.study.folder import Study
 from fallow.study.named import STUDIES
-from fallow.study.plan import Plan, PlannedBranch
-
-TIMES_RANDOM = 3
-"""A trunk that reaches less than so many times a random policy has learned little."""
-N_EPISODES = 10
-"""Of the random policy."""
-KEEPS_ALL = "passive"
-"""The rule whose histories the selector is tried on."""
+from fallow.study.plan import Plan
 
 
 def run_demo(folder: Path, plan: Plan | None = None) -> Iterator[str]:
@@ -36,81 +20,9 @@ def run_demo(folder: Path, plan: Plan | None = None) -> Iterator[str]:
         study = run_study(plan, folder, view)
     yield ""
     yield from told_plan(plan)
-    yield from told_trunks(study)
+    yield from told_trunks(plan, study.folder)
     rows = read_results(study.table)
     yield from verdict(rows, shift_frame=plan.shift_frame, seeds=plan.seeds)
     yield "What the selector says, from the histories alone:"
-    yield from told_selector(study)
+    yield from told_selector(plan, study.folder)
     yield f"Page: {write_report(study.folder)}"
-
-
-def told_plan(plan: Plan) -> Iterator[str]:
-    """What was done, in one sentence."""
-    yield (
-        f"{len(plan.trunks())} trunks of {plan.trunk_frames:,} frames on "
-        f"{plan.tasks[0]}, and {len(plan.branches())} branches of "
-        f"{plan.branch_frames:,} from them; the body changes at branch frame "
-        f"{plan.shift_frame:,}. Agent {plan.agents[0]}, preset {plan.preset}."
-    )
-
-
-def told_trunks(study: Study) -> Iterator[str]:
-    """What the trunks reached beside a random policy, and whether that is little."""
-    chance = random_return(study.plan.tasks[0])
-    last = {row.seed: row for row in read_results(study.folder / "trunks.csv")}
-    reached = [last[seed].mean_return for seed in sorted(last)]
-    each = ", ".join(f"{value:.0f}" for value in reached)
-    yield f"The trunks reached a return of {each}; a random policy gets {chance:.0f}."
-    weak = [seed for seed in sorted(last) if _is_weak(last[seed].mean_return, chance)]
-    if weak:
-        which = ", ".join(str(seed) for seed in weak)
-        yield (
-            f"Below {TIMES_RANDOM} times that (seed {which}) an agent has learned too "
-            "little for its differences to mean much: read what follows as an example "
-            "of the method, not as a finding."
-        )
-
-
-def _is_weak(reached: float, chance: float) -> bool:
-    return reached < TIMES_RANDOM * chance
-
-
-def random_return(task: str, n_episodes: int = N_EPISODES) -> float:
-    """Mean return of uniformly random actions."""
-    worlds = Worlds(
-        task, seeds=seeds.of_worlds([0], n_episodes, "random policy"), n_threads=1
-    )
-    random = seeds.generator(0, "random policy")
-    shape = (1, n_episodes, worlds.n_actuators)
-    returns = np.zeros((1, n_episodes))
-    for _ in range(EPISODE_FRAMES // worlds.action_repeat):
-        returns += worlds.step(random.uniform(-1, 1, shape)).reward
-    return float(returns.mean())
-
-
-def told_selector(study: Study) -> Iterator[str]:
-    """The retrospective selector on every history of the rule that keeps all."""
-    for branch in study.plan.branches():
-        if branch.rule != KEEPS_ALL:
-            continue
-        which = f"  {branch.condition}, seed {branch.seed}"
-        try:
-            yield f"{which}: {advice(diagnose(joined_history(study, branch)))}"
-        except FallowError as error:
-            yield f"{which}: nothing, since {error}"
-
-
-def joined_history(study: Study, branch: PlannedBranch) -> Path:
-    """The history of a branch with its trunk's in front, as a file of its own.
-
-    `fallow diagnose` reads it like any other.
-    """
-    histories = study.folder / "histories"
-    before = read_history(histories / f"{branch.trunk}.fallow")
-    after = read_history(histories / f"{branch.id}.fallow")
-    path = study.folder / "selector" / f"{branch.id}.fallow"
-    path.unlink(missing_ok=True)
-    with HistoryWriter(path, after.header) as writer:
-        for episode in (*before.episodes, *after.episodes):
-            writer.add(episode)
-    return path

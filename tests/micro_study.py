@@ -74,7 +74,7 @@ def in_worker() -> None:
     count_updates(os.environ["COUNTER"])
 
 
-if __name__ == "__main__":  # python small_study.py FOLDER COUNTER
+if __name__ == "__main__":  # python micro_study.py FOLDER COUNTER
     from fallow.agents.compiling import keep_compiled
     from fallow.study.engines import run_study
 
