@@ -79,6 +79,15 @@ def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
         "curious",
         "matched",
     ]
+    assert names["studies"] == [
+        "table1",
+        "table2",
+        "table3",
+        "recurrence",
+        "magnitude",
+        "window",
+        "demo",
+    ]
     assert names["formats"] == [
         "history",
         "npz",
