@@ -11,9 +11,9 @@ TORCH_OPTIONS :=
 .PHONY: help demo test test-extras check bench clean
 
 help:
-	@echo "make demo    see a walker lose half its strength (runs/demo)"
+	@echo "make demo    a paired study in small, in minutes (runs/demo/report.html)"
 	@echo "make test    run the tests"
-	@echo "make test-extras   those that need torch, with a CPU build of it"
+	@echo "make test-extras   those that need torch (a CPU build) or ray"
 	@echo "make check   lint, formatting and types"
 	@echo "make bench   speed beside dm_control, a plain ring and ruptures.Pelt"
 	@echo "make clean   remove .venv and caches"
@@ -25,7 +25,7 @@ test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-extras: $(EXTRAS)/.ready-test
-	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py
+	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py tests/test_ray.py
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check .
@@ -38,7 +38,7 @@ bench: $(VENV)/.ready-test
 	$(BIN)/python benchmarks/response.py
 
 $(VENV)/.ready-demo: pyproject.toml constraints.txt tools/setup.sh
-	sh tools/setup.sh $(VENV) .
+	sh tools/setup.sh $(VENV) '.[fleet]'
 	touch $@
 
 $(VENV)/.ready-test: pyproject.toml constraints.txt tools/setup.sh
@@ -50,7 +50,7 @@ $(EXTRAS)/.ready-test: pyproject.toml constraints.txt tools/setup.sh
 	sh tools/setup.sh $(EXTRAS) '.[test]'
 	$(EXTRAS)/bin/python -m pip install --quiet $(TORCH_OPTIONS) '$(TORCH)'
 	$(EXTRAS)/bin/python -m pip install --quiet $(TORCH_OPTIONS) -c constraints.txt \
-		'$(TORCH)' '.[sb3,torchrl]'
+		'$(TORCH)' '.[ray,sb3,torchrl]'
 	touch $@
 
 clean:

@@ -44,7 +44,7 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
         last = done.stdout.splitlines()[-1]
         assert "LOADED []" in last
         best = min(best, float(last.split()[-1]))
-    for command in ("demo", "diagnose", "list", "simulate"):
+    for command in ("demo", "diagnose", "list", "simulate", "status", "study", "train"):
         assert command in done.stdout
     assert best < 0.5
 
@@ -78,6 +78,15 @@ def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
         "wmar",
         "curious",
         "matched",
+    ]
+    assert names["studies"] == [
+        "table1",
+        "table2",
+        "table3",
+        "recurrence",
+        "magnitude",
+        "window",
+        "demo",
     ]
     assert names["formats"] == [
         "history",
@@ -120,7 +129,7 @@ def test_no_command_and_unknown_commands_say_what_there_is() -> None:
 
 
 def test_demo_tells_and_draws(tmp_path: Path) -> None:
-    done = fallow("demo", "--out", str(tmp_path / "demo"), "--seed", "3")
+    done = fallow("demo", "--walker", "--out", str(tmp_path / "demo"), "--seed", "3")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert len(lines) == 2
@@ -130,6 +139,6 @@ def test_demo_tells_and_draws(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
-    done = fallow("demo", "--out", str(tmp_path / "taken"))
+    done = fallow("demo", "--walker", "--out", str(tmp_path / "taken"))
     assert done.returncode == 2
     assert "taken" in done.stderr and "Traceback" not in done.stderr

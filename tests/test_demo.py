@@ -1,12 +1,21 @@
-"""The demo shows what it says, for more than one start."""
+"""The demos show what they say: the walker's, and the words of the paired study."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fallow.diagnose import diagnose
+from fallow.dynamics import Condition
 from fallow.logs import read_history
+from fallow.logs.simulate import simulate as simulate_history
+from fallow.replay import Rule
 from fallow.report.demo import simulate
+from fallow.report.demo_words import random_return, told_selector, told_trunks
+from fallow.report.words import advice
+from fallow.results import Evaluation, write_results
+from fallow.study import Cell, Plan
+from fallow.study.named import STUDIES
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -26,3 +35,85 @@ def test_its_history_has_the_change_in_the_middle(tmp_path: Path) -> None:
     assert [episode.regime.tolist() for episode in history.episodes] == [
         [0] * 250 + [1] * 250
     ]
+
+
+# -------------------------------------------------------------------- the paired study
+
+PLAN = Plan(
+    "demo",
+    (Cell("cartpole-swingup", "dreamer", ("none", "gain"), ("passive", "reset")),),
+    preset="tiny",
+    seeds=(0, 1),
+    trunk_frames=12_000,
+    shift_frame=0,
+    capacity_transitions=20_000,
+)
+
+
+def write_trunks(folder: Path, *reached: float) -> None:
+    rows = [
+        Evaluation(
+            "cartpole-swingup", "dreamer", "tiny", "none", "passive", seed, "id",
+            frame, frame, 0, 1, value, (value,),
+        )
+        for seed, value in enumerate(reached)
+        for frame, value in ((5_000, 1.0), (9_000, value))
+    ]  # fmt: skip
+    write_results(folder / "trunks.csv", rows)
+
+
+def test_trunks_are_set_beside_a_random_policy(tmp_path: Path) -> None:
+    chance = random_return("cartpole-swingup")
+    assert chance == random_return("cartpole-swingup")
+    write_trunks(tmp_path, 3.5 * chance, 900)
+    (line,) = told_trunks(PLAN, tmp_path)
+    assert f"{3.5 * chance:.0f}, 900; a random policy gets {chance:.0f}" in line
+    write_trunks(tmp_path, 500, 2.9 * chance)
+    _, warning = told_trunks(PLAN, tmp_path)
+    assert "Below 3 times that (seed 1)" in warning and "not as a finding" in warning
+
+
+def test_a_random_policy_is_as_bad_as_the_suite_says() -> None:
+    """dm_control's own pendulum gives a random policy about nothing."""
+    assert random_return("pendulum-swingup") < 100
+    assert 10 < random_return("cartpole-swingup", 20) < 80
+
+
+def write_histories(folder: Path, n_episodes: int) -> None:
+    """Of trunks, unchanged, and of passive branches, weak from the start or not."""
+    branches = {b.id: b.condition for b in PLAN.branches() if b.rule == "passive"}
+    for name, condition in branches.items() | {(t.id, "none") for t in PLAN.trunks()}:
+        path = folder / "histories" / f"{name}.fallow"
+        path.parent.mkdir(exist_ok=True)
+        weak = "gain:shift_frame=0" if condition == "gain" else "none"
+        simulate_history("pendulum-swingup", weak, n_episodes, 0, path)
+
+
+def test_the_selector_reads_trunk_and_branch_as_one(tmp_path: Path) -> None:
+    write_histories(tmp_path, 5)
+    lines = list(told_selector(PLAN, tmp_path))
+    passive = [branch for branch in PLAN.branches() if branch.rule == "passive"]
+    assert len(lines) == len(passive) == 4
+    for line, branch in zip(lines, passive, strict=True):
+        found = diagnose(tmp_path / "selector" / f"{branch.id}.fallow")
+        assert found.log.n_episodes == 10
+        changes = (5,) if branch.condition == "gain" else ()
+        assert found.truth.change_points == changes
+        which = f"{branch.condition}, seed {branch.seed}: "
+        assert line.strip() == which + advice(found)
+
+
+def test_a_history_that_is_too_short_is_told(tmp_path: Path) -> None:
+    write_histories(tmp_path, 1)
+    for line in told_selector(PLAN, tmp_path):
+        assert "nothing, since" in line and "2 episodes" in line
+
+
+def test_the_demo_is_what_the_readme_promises() -> None:
+    """A small task, two seeds, lasting and recurring change, three rules."""
+    plan = STUDIES["demo"]
+    assert plan.preset == "tiny" and len(plan.seeds) >= 2
+    schedules = {Condition.parse(text).schedule_name for text in plan.conditions}
+    assert {"permanent", "recurring"} <= schedules
+    rules = {Rule.parse(text).name for text in plan.rules}
+    assert {"passive", "recency", "reset"} <= rules

@@ -9,6 +9,7 @@ from conftest import EXAMPLES, output_of_example
 
 EXPECTED = {
     "diagnose_logs.py": "change at (35,), m_hat 0.5",
+    "plan_a_study.py": "branches   12",
     "replay_numpy.py": "25% of draws after the change were stale",
     "record_and_look_back.py": "episode 3 simulated again: 500 transitions",
     "shift_any_gymnasium.py": "the body changed at frames [300, 500, 700, 900]",
@@ -30,11 +31,13 @@ def test_example(name: str, tmp_path: Path) -> None:
 
 
 def test_the_readme_runs(tmp_path: Path) -> None:
-    """Its Python blocks, in order, after `make demo` has written its history."""
+    """Its Python blocks, in order, after the walker's demo has written its history."""
     readme = (EXAMPLES.parent / "README.md").read_text()
     blocks = [part.split("```")[0] for part in readme.split("```python\n")[1:]]
     assert len(blocks) == 4
-    code = "from fallow.cli import main\nmain(['demo'])\n" + "\n".join(blocks)
+    code = "from fallow.cli import main\nmain(['demo', '--walker'])\n" + "\n".join(
+        blocks
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path
     )

@@ -16,7 +16,7 @@ LAYERS = (
     {"agents"},
     {"study"},
     {"report", "diagnose"},
-    {"cli"},
+    {"cli", "commands"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

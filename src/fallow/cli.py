@@ -4,20 +4,21 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import tyro
 
-from fallow import __version__, options
+from fallow import __version__
+from fallow.commands import Status, Study, Train, stops_told
 from fallow.errors import FallowError
 
 if TYPE_CHECKING:
-    from fallow.agents import training
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True)
 class List:
-    """Show what can be chosen by name: tasks, conditions, rules, agents, formats."""
+    """Show what can be chosen by name: tasks, conditions, rules and more."""
 
     json: bool = False
     """Print the names as JSON."""
@@ -29,6 +30,7 @@ class List:
         from fallow.dynamics.tasks import TASKS
         from fallow.logs.readers import READERS
         from fallow.replay.rules import RULES
+        from fallow.study.named import STUDIES
 
         summaries = {
             "tasks": {name: task.summary for name, task in TASKS.items()},
@@ -38,6 +40,10 @@ class List:
             "agents": {
                 name: f"{kind.summary}; presets {', '.join(kind.presets)}"
                 for name, kind in AGENTS.items()
+            },
+            "studies": {
+                name: f"{len(plan.branches())} branches, preset {plan.preset}"
+                for name, plan in STUDIES.items()
             },
             "formats": {name: reader.summary for name, reader in READERS.items()},
         }
@@ -53,100 +59,34 @@ class List:
 
 @dataclass(frozen=True)
 class Demo:
-    """Watch a walker lose half its strength: one picture, two lines, a few seconds."""
+    """See it all in small: a paired study in a few minutes, its page, and words.
 
-    out: Path = Path("runs/demo")
-    """Folder for the picture and the history."""
-    seed: int = 0
-    """Seed of the starting pose."""
-
-    def run(self) -> None:
-        from fallow.report.demo import run_demo
-
-        for line in run_demo(self.out, self.seed):
-            print(line)
-
-
-@dataclass(frozen=True)
-class Train:
-    """Train agents, all branches together in one program.
-
-    One branch for each seed, condition and rule given. Ctrl-C saves and says how to go
-    on. Results are in `results.csv`, histories beside them.
+    With --walker: a walker loses half its strength, in a few seconds.
     """
 
-    task: str = "walker-walk"
-    """What to learn; `fallow list` shows all tasks."""
-    agent: str = "dreamer"
-    """Who learns."""
-    preset: str = "lean"
-    """Its sizes: paper, lean or tiny."""
-    condition: tuple[str, ...] = ("none",)
-    """What happens to the body, e.g. gain:g=0.5,shift_frame=40000."""
-    rule: tuple[str, ...] = ("passive",)
-    """What is kept and drawn, e.g. recency:window_transitions=20000."""
-    seeds: str = "0"
-    """Seeds, e.g. 0-4 or 0,3,7."""
-    frames: int = 200_000
-    """Frames of each branch."""
-    evaluate_frames: int = 10_000
-    """Frames between two evaluations."""
-    episodes: int = 10
-    """Episodes of an evaluation."""
-    save_frames: int = 20_000
-    """Frames between two checkpoints; 0 saves at the end only."""
-    histories: bool = True
-    """Record what every branch lives through."""
-    tensorboard: bool = False
-    """Also write TensorBoard event files."""
-    out: Path = Path("runs/train")
-    """Folder for results, histories and checkpoints."""
-    resume: Path | None = None
-    """Go on with the run in this folder; all other choices are the run's own."""
-    cache: Path | None = None
-    """Folder of compiled programs, which can be carried to another machine."""
+    out: Path | None = None
+    """Folder for all of it; runs/demo, or runs/walker, unless given."""
+    walker: bool = False
+    """Only watch a scripted walker: one picture, two lines."""
+    seed: int = 0
+    """Seed of the walker's starting pose."""
 
     def run(self) -> None:
-        from fallow.agents import training
+        for line in self._walk() if self.walker else self._study():
+            print(line)
+
+    def _walk(self) -> "Iterator[str]":
+        from fallow.report.demo import run_demo
+
+        return run_demo(self.out or Path("runs/walker"), self.seed)
+
+    def _study(self) -> "Iterator[str]":
         from fallow.agents.compiling import keep_compiled
-        from fallow.agents.fleet import LearningError
-        from fallow.dynamics import PhysicsError
-        from fallow.report.training import TrainingBar
+        from fallow.report.paired_demo import run_demo
 
-        keep_compiled(self.cache)
-        folder = self.resume or self.out
-        run = training.Run.read(folder) if self.resume else self._run()
-        events = folder / "events" if self.tensorboard else None
-        try:
-            with TrainingBar(events) as bar:
-                table = training.train(run, folder, bar)
-        except (training.Interrupted, LearningError, PhysicsError) as stopped:
-            raise FallowError(
-                f"{stopped}; go on from the last checkpoint with: "
-                f"fallow train --resume {folder}"
-            ) from None
-        print(f"results: {table}")
-
-    def _run(self) -> "training.Run":
-        from fallow.agents import training
-        from fallow.records import Branch
-
-        return training.Run(
-            task=self.task,
-            agent=self.agent,
-            preset=self.preset,
-            branches=tuple(
-                Branch(seed, condition, rule)
-                for seed in options.seeds(self.seeds)
-                for condition in self.condition
-                for rule in self.rule
-            ),
-            until_frame=self.frames,
-            evaluate_frames=self.evaluate_frames,
-            n_episodes=self.episodes,
-            save_frames=self.save_frames,
-            histories=self.histories,
-        )
+        keep_compiled()
+        with stops_told("fallow demo"):
+            yield from run_demo(self.out or Path("runs/demo"))
 
 
 @dataclass(frozen=True)
@@ -236,11 +176,20 @@ class Simulate:
         )
 
 
+class Runs(Protocol):
+    """A command: its fields are its options."""
+
+    def run(self) -> int | None:
+        """Do it; returns the exit code, None for 0."""
+
+
 Command = (
     Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
     | Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Simulate, tyro.conf.subcommand("simulate")]
+    | Annotated[Status, tyro.conf.subcommand("status")]
+    | Annotated[Study, tyro.conf.subcommand("study")]
     | Annotated[Train, tyro.conf.subcommand("train")]
 )
 
@@ -251,7 +200,7 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments[:1] == ["--version"]:
         print(f"fallow {__version__}")
         return 0
-    command: Demo | Diagnose | List | Simulate | Train = tyro.cli(
+    command: Runs = tyro.cli(
         Command,
         prog="fallow",
         description=(

@@ -1,47 +1,102 @@
 """The table that a fleet in training writes, going on where a checkpoint was."""
 
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from fallow.agents.fleet import Fleet
-from fallow.results import Evaluation, append_results, read_results, write_results
+from fallow.records import NO_REGIME
+from fallow.replay.book import FREE, Book
+from fallow.replay.staleness import interval_auc
+from fallow.results import Evaluation, read_results, write_results
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a branch is called in all its rows."""
+
+    task: str
+    agent: str
+    preset: str
+    condition: str
+    rule: str
+    seed: int
+    trunk: str = ""
 
 
 class Results:
-    """The table of evaluations of one fleet, a row for each branch and frame."""
+    """The table of evaluations of one fleet, a row for each branch and frame.
 
-    def __init__(self, path: Path, names: dict[str, Any]) -> None:
+    Every writing replaces the file as a whole, so that none is ever half-written.
+    """
+
+    def __init__(
+        self, path: Path, labels: Sequence[Label], begin_frame: int = 0
+    ) -> None:
         self.path = path
-        self._names = names  # task, agent and preset, the same in every row
-        if not path.exists():
-            write_results(path, [])
+        self._labels = labels
+        self._begin_frame = begin_frame  # of the branch point
+        self._spent_s = 0.0  # before `_since`
+        self._since = time.perf_counter()
+        self.rows: list[Evaluation] = []
 
     def add(self, fleet: Fleet, returns: np.ndarray) -> None:
         """Append what an evaluation of all branches gave."""
-        rows = [
-            Evaluation(
-                **self._names,
-                condition=branch.condition,
-                rule=branch.rule,
-                seed=branch.seed,
-                trunk="",
-                frame=fleet.frame,
-                branch_frame=fleet.frame,
-                regime=int(regime),
-                updates=fleet.n_updates,
-                mean_return=float(own.mean()),
-                returns=tuple(float(one) for one in own),
+        wall_s = self._spent_s + time.perf_counter() - self._since
+        for index, (label, own) in enumerate(zip(self._labels, returns, strict=True)):
+            regime = int(fleet.worlds.regime[index])
+            self.rows.append(
+                Evaluation(
+                    **asdict(label),
+                    frame=fleet.frame,
+                    branch_frame=fleet.frame - self._begin_frame,
+                    regime=regime,
+                    updates=fleet.n_updates,
+                    mean_return=float(own.mean()),
+                    returns=tuple(float(one) for one in own),
+                    auc=book_auc(fleet.buffer.books[index], regime),
+                    stale_share=_stale_share(fleet, index),
+                    wall_s=wall_s,
+                )
             )
-            for branch, own, regime in zip(
-                fleet.branches, returns, fleet.worlds.regime, strict=True
-            )
-        ]
-        append_results(self.path, rows)
+        write_results(self.path, self.rows)
 
     def keep_until(self, frame: int) -> None:
-        """Drop what came after a checkpoint; it will come again."""
-        write_results(
-            self.path, [row for row in read_results(self.path) if row.frame <= frame]
-        )
+        """Take up the table at a checkpoint; what came after it will come again.
+
+        The clock goes on from the last row kept.
+        """
+        found = read_results(self.path) if self.path.exists() else []
+        self.rows = [row for row in found if row.frame <= frame]
+        self._spent_s = max((row.wall_s or 0.0 for row in self.rows), default=0.0)
+        self._since = time.perf_counter()
+        write_results(self.path, self.rows)
+
+
+def book_auc(book: Book, regime_now: int) -> float | None:
+    """Age–staleness AUC, eq. (2), of all transitions ever stored, kept or not.
+
+    None where one kind is missing, or the condition has no regimes.
+    """
+    if regime_now == NO_REGIME:
+        return None
+    episodes, order = book.episode_ranges()
+    labels = book.episodes["regime"][order].astype(np.int64)
+    labels[book.episodes["stop"][order] == FREE] = regime_now
+    # an episode's first row is an observation that no transition led to
+    lived = episodes.stop - episodes.start > 1
+    world, first = episodes.world[lived], episodes.start[lived] + 1
+    start = book.time_of(world, first)
+    end = book.time_of(world, episodes.stop[lived] - 1) + 1
+    return interval_auc(start, end, labels[lived] != regime_now)
+
+
+def _stale_share(fleet: Fleet, index: int) -> float | None:
+    """Of what was drawn since the last call; forgets it."""
+    drawer = fleet.buffer.drawers[index]
+    drawn = drawer.record.composition(drawer.book)
+    drawer.record.clear()
+    return drawn.stale_share if drawn.n_steps else None

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import shutil
 import signal
 import threading
 import time
@@ -16,12 +17,31 @@ from fallow import options
 from fallow.agents import saving
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.memory import fleets_that_fit
-from fallow.agents.results import Results
+from fallow.agents.results import Label, Results
 from fallow.dynamics import Condition
 from fallow.errors import FallowError
 from fallow.records import Branch
 from fallow.replay import Rule
 from fallow.results import read_results, write_results
+
+REPORT_STEPS = 100
+"""Steps between two reports of progress."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Leg:
+    """A stretch of a fleet's life, and what happens on the way."""
+
+    until_frame: int
+    evaluate_frames: int
+    """Frames between two evaluations; the first comes after half of them."""
+    n_episodes: int
+    """Episodes of an evaluation."""
+    save_frames: int
+    """Frames between two checkpoints; 0 saves at the end only."""
+    begin_frame: int = 0
+    """From which evaluations are counted."""
+    histories: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +66,17 @@ class Run:
         for name in ("until_frame", "evaluate_frames", "n_episodes"):
             options.whole("run", name, getattr(self, name), at_least=1)
         options.whole("run", "save_frames", self.save_frames, at_least=0)
+
+    @property
+    def leg(self) -> Leg:
+        """The life of its fleets: one stretch, from the very beginning."""
+        return Leg(
+            self.until_frame,
+            self.evaluate_frames,
+            self.n_episodes,
+            self.save_frames,
+            histories=self.histories,
+        )
 
     @classmethod
     def read(cls, folder: Path) -> "Run":
@@ -85,6 +116,7 @@ class Progress:
 
 
 Watch = Callable[[Progress], None]
+Begin = Callable[[Fleet], None]
 
 
 def train(run: Run, folder: str | Path, watch: Watch = lambda _: None) -> Path:
@@ -105,34 +137,83 @@ def train(run: Run, folder: str | Path, watch: Watch = lambda _: None) -> Path:
         text = f"{len(run.branches)} branches do not fit at once: fleets of {sizes}"
         watch(Progress(0, run.until_frame, 0, 0.0, message=text))
     for index, part in enumerate(parts):
-        _train_fleet(run, part, folder / f"fleet-{index}", watch)
+        _train_part(run, part, folder / f"fleet-{index}", watch)
     tables = [folder / f"fleet-{i}" / "results.csv" for i in range(len(parts))]
     rows = [row for table in tables for row in read_results(table)]
     return write_results(folder / "results.csv", rows)
 
 
-def _train_fleet(
+def _train_part(
     run: Run, branches: Sequence[Branch], folder: Path, watch: Watch
 ) -> None:
     agent = build_agent(run.task, run.agent, run.preset)
     fleet = Fleet(run.task, agent, branches, run.capacity_transitions)
-    names = {"task": run.task, "agent": run.agent, "preset": run.preset}
-    results, where = Results(folder / "results.csv", names), folder / "checkpoint"
-    histories = folder / "histories" if run.histories else None
-    if saving.found(where) is not None:
-        saving.load(fleet, where, histories)
-        results.keep_until(fleet.frame)
-    elif histories is not None:
-        fleet.record(histories)
+    labels = [
+        Label(run.task, run.agent, run.preset, own.condition, own.rule, own.seed)
+        for own in branches
+    ]
+    live(fleet, run.leg, folder, labels, watch)
+
+
+def live(
+    fleet: Fleet,
+    leg: Leg,
+    folder: Path,
+    labels: Sequence[Label],
+    watch: Watch = lambda _: None,
+    begin: Begin = lambda _: None,
+) -> Results:
+    """Let a fleet live a leg, from its checkpoint or, without one, from `begin`.
+
+    `folder` gets the table, the checkpoint and the histories; the fleet is closed.
+
+    Raises:
+        Interrupted: somebody pressed Ctrl-C; a checkpoint was written.
+        LearningError: a loss is no number; the last checkpoint stays.
+        Damaged: the checkpoint, the table or a history cannot be read.
+    """
+    results = Results(folder / "results.csv", labels, leg.begin_frame)
+    where = folder / "checkpoint"
+    histories = folder / "histories" if leg.histories else None
     try:
+        if saving.found(where) is None:
+            begin(fleet)
+        with _damage_told():
+            _take_up(fleet, results, where, histories)
         with _interruptions() as stop:
-            _live(run, fleet, results, where, watch, stop)
+            _live(leg, fleet, results, where, watch, stop)
     finally:
         fleet.close()
+    return results
 
 
 class Interrupted(Exception):
     """Somebody pressed Ctrl-C; a checkpoint was written."""
+
+
+class Damaged(FallowError):
+    """What an earlier run left cannot be gone on with."""
+
+
+@contextlib.contextmanager
+def _damage_told() -> Iterator[None]:
+    """Whatever cannot be read back, by whatever error, is damage."""
+    try:
+        yield
+    except (ValueError, KeyError) as error:
+        raise Damaged(str(error)) from error
+
+
+def _take_up(
+    fleet: Fleet, results: Results, where: Path, histories: Path | None
+) -> None:
+    """Go on from the checkpoint, if there is one; drop what came after it."""
+    if saving.found(where) is not None:
+        saving.load(fleet, where, histories)
+    elif histories is not None:
+        shutil.rmtree(histories, ignore_errors=True)  # of a run cut off
+        fleet.record(histories)
+    results.keep_until(fleet.frame)
 
 
 @contextlib.contextmanager
@@ -156,7 +237,7 @@ def _interruptions() -> Iterator[threading.Event]:
 
 
 def _live(
-    run: Run,
+    leg: Leg,
     fleet: Fleet,
     results: Results,
     where: Path,
@@ -165,38 +246,30 @@ def _live(
 ) -> None:
     """The loop: step, and at their frames evaluate and save."""
     began, done = time.perf_counter(), fleet.n_updates
-    while fleet.frame < run.until_frame:
+    first = leg.begin_frame + leg.evaluate_frames // 2
+    while fleet.frame < leg.until_frame:
         if stop.is_set():
             saving.save(fleet, where)
             raise Interrupted(f"stopped at frame {fleet.frame:,} of each branch")
         fleet.step()
         judged = None
-        if _passed(fleet, run.evaluate_frames, run.evaluate_frames // 2):
-            judged = fleet.evaluate(run.n_episodes)
+        if _passed(fleet, leg.evaluate_frames, first):
+            judged = fleet.evaluate(leg.n_episodes)
             results.add(fleet, judged)
-        if run.save_frames and _passed(fleet, run.save_frames):
+        if leg.save_frames and _passed(fleet, leg.save_frames, leg.save_frames):
             saving.save(fleet, where)
-        if judged is not None or fleet.n_steps % 100 == 0:
-            now = time.perf_counter()
+        if judged is not None or fleet.n_steps % REPORT_STEPS == 0:
             made = (fleet.n_updates - done) * len(fleet.branches)
-            rate = made / max(now - began, 1e-9)
-            watch(
-                Progress(
-                    fleet.frame,
-                    run.until_frame,
-                    fleet.n_updates,
-                    rate,
-                    judged,
-                    fleet.metrics,
-                )
-            )
-            began, done = time.perf_counter(), fleet.n_updates
+            rate = made / max(time.perf_counter() - began, 1e-9)
+            n_updates, metrics = fleet.n_updates, fleet.metrics
+            place = (fleet.frame, leg.until_frame, n_updates, rate)
+            watch(Progress(*place, judged, metrics))
+            began, done = time.perf_counter(), n_updates
     jax.block_until_ready(fleet.state)
     saving.save(fleet, where)
 
 
-def _passed(fleet: Fleet, every: int, first: int | None = None) -> bool:
+def _passed(fleet: Fleet, every: int, first: int) -> bool:
     """Whether the last step reached a frame of the series first, first + every, …"""
-    first = every if first is None else first
     now, before = fleet.frame, fleet.frame - fleet.frames_per_step
     return now >= first and (now - first) // every > (before - first) // every

@@ -1,0 +1,123 @@
+"""A study on the terminal: how far it is, and the time left."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from fallow.study.estimate import in_words
+from fallow.study.status import FleetStatus, Status, status_of
+
+if TYPE_CHECKING:  # it imports jax, and the status of a study must not
+    from fallow.study.running import Event
+
+LOOK_S = 1.0
+"""Between two looks at where the whole study stands."""
+
+
+class StudyView:
+    """Two bars, the study and the fleet at work; evaluations are lines above them.
+
+    Without a terminal there are only these lines.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._console = Console()
+        self._looked_s = 0.0
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:3.0f} %"),
+            TextColumn("{task.fields[note]}"),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._whole = self._bars.add_task("study", total=1.0, note="")
+        self._fleet = self._bars.add_task("fleet", total=1.0, note="")
+
+    def __enter__(self) -> "StudyView":
+        self._bars.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bars.stop()
+
+    def __call__(self, event: "Event") -> None:
+        progress = event.progress
+        if progress.message:
+            self._console.print(progress.message, highlight=False, soft_wrap=True)
+            return
+        if progress.returns is not None:
+            self._print_returns(event)
+        if time.monotonic() - self._looked_s > LOOK_S:
+            self._looked_s = time.monotonic()
+            self._draw(event, status_of(self._folder))
+
+    def _print_returns(self, event: "Event") -> None:
+        progress, fleet = event.progress, event.fleet
+        assert progress.returns is not None
+        seeds = ", ".join(str(trunk.seed) for trunk in fleet.trunks)
+        n_seeds = len(fleet.trunks)
+        which = f"{fleet.trunks[0].task} seed{'s' if n_seeds > 1 else ''} {seeds}"
+        mean = progress.returns.mean()
+        self._console.print(
+            f"{which}  {event.stage:8}  frame {progress.frame:>9,} of "
+            f"{progress.until_frame:,}  mean return {mean:6.1f}  "
+            f"{progress.updates_per_s:,.0f} updates/s",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+    def _draw(self, event: "Event", status: Status) -> None:
+        share = status.updates_done / max(status.updates_total, 1)
+        left = status.seconds_left
+        note = f"{status.n_branches('done')} of {len(status.plan.branches())} branches"
+        if left is not None:
+            note += f", about {in_words(left)} left"
+        self._bars.update(self._whole, completed=share, note=note)
+        progress = event.progress
+        share = progress.frame / max(progress.until_frame, 1)
+        note = f"{event.stage}, {progress.updates_per_s:,.0f} updates/s"
+        self._bars.update(self._fleet, completed=share, note=note)
+
+
+def show_status(status: Status, console: Console) -> None:
+    """What is done, running and left, and the time that it will take."""
+    total = len(status.plan.branches())
+    done = status.n_branches("done")
+    at_work = status.n_branches("running")
+    begun = status.n_branches("stopped")
+    left = status.n_branches("left")
+    failed = status.n_branches("failed")
+    console.print(
+        f"study {status.plan.name}: {done} of {total} branches done, "
+        f"{at_work} running, {begun} begun and stopped, {left} left"
+        + (f", {failed} failed" if failed else ""),
+        soft_wrap=True,
+    )
+    for own in status.fleets:
+        console.print(_line(own), soft_wrap=True)
+    console.print(_time_left(status), soft_wrap=True)
+
+
+def _line(own: FleetStatus) -> str:
+    fleet = own.fleet
+    seeds = ", ".join(str(trunk.seed) for trunk in fleet.trunks)
+    state = f"{own.state}, {own.stage}" if own.stage else own.state
+    frame = f"  frame {own.frame:,} of {own.until_frame:,}" if own.until_frame else ""
+    what = f"{fleet.trunks[0].agent} on {fleet.trunks[0].task}, seed {seeds}"
+    return f"  {fleet.id}  {what}: {len(fleet.branches)} branches  {state}{frame}"
+
+
+def _time_left(status: Status) -> str:
+    if status.is_done:
+        return "nothing is left to do"
+    share = f"{status.updates_done:,} of {status.updates_total:,} updates made"
+    if status.seconds_left is None:
+        return f"{share}; the pace is not known yet"
+    pace = f"at {status.updates_per_s:,.0f} updates/s"
+    tail = f"{share}; about {in_words(status.seconds_left)} left {pace}"
+    return tail if status.is_running else f"{tail}, once it goes on"

@@ -1,0 +1,172 @@
+"""Who runs a study's fleets: this process, one after the other, or a Ray cluster."""
+
+import contextlib
+import errno
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from fallow.agents import training
+from fallow.agents.compiling import keep_compiled
+from fallow.dynamics import TASKS
+from fallow.dynamics.conditions import Condition
+from fallow.dynamics.simulator import compile_body
+from fallow.errors import FallowError
+from fallow.registry import Registry
+from fallow.study.fleets import PlannedFleet
+from fallow.study.folder import (
+    FAILED,
+    STATUS,
+    Study,
+    collect,
+    is_done,
+    open_study,
+    read_json,
+    read_study,
+    write_parquet,
+)
+from fallow.study.lock import lock
+from fallow.study.plan import Plan
+from fallow.study.running import Event, Watch, try_fleet
+
+POLL_S = 2.0
+"""Between two looks at what the workers of a cluster have done."""
+RETRIES = 10
+"""How often the fleet of a worker that died is given to another."""
+
+Engine = Callable[[Study, Watch, str | None], None]
+ENGINES: Registry[Engine] = Registry("engine")
+
+
+def run_study(
+    plan: Plan,
+    folder: str | Path,
+    watch: Watch = lambda _: None,
+    engine: str = "local",
+    address: str | None = None,
+    trunks: str | Path | None = None,
+) -> Study:
+    """Run a study, or what is left of it.
+
+    Args:
+        plan: what to run.
+        folder: where results go; that of the same plan is gone on with.
+        watch: is told how it goes.
+        engine: `local` or `ray`.
+        address: of the Ray cluster; None starts one on this machine.
+        trunks: folder of trunks that studies share; `trunks` beside `folder`.
+
+    Raises:
+        FallowError: the folder is another plan's or in use, no space is left, or
+            fleets failed, which is told after all others are done.
+        Interrupted: somebody pressed Ctrl-C; a checkpoint was written.
+    """
+    run = ENGINES[engine]
+    check_bodies(plan)
+    study = open_study(plan, Path(folder).absolute(), trunks)
+    with lock(study.lock), _space_told(study):
+        run(study, watch, address)
+        rows = collect(study)
+        write_parquet(study.folder / "results.parquet", rows)
+    _tell_failures(study)
+    return study
+
+
+def _tell_failures(study: Study) -> None:
+    told = [read_json(study.fleet_folder(fleet) / FAILED) for fleet in study.fleets]
+    reasons = [content["reason"] for content in told if content]
+    if reasons:
+        raise FallowError(
+            f"{len(reasons)} of {len(told)} fleets failed, and their branches are "
+            f"missing: {'; '.join(reasons)}. The others are done. The same command "
+            "tries again from the last checkpoint"
+        )
+
+
+def check_bodies(plan: Plan) -> None:
+    """Raise if a condition is impossible on its task's body, before any training."""
+    for cell in plan.cells:
+        model = compile_body(TASKS[cell.task].body)
+        for condition in cell.conditions:
+            Condition.parse(condition).on(model)
+
+
+def run_local(study: Study, watch: Watch, address: str | None = None) -> None:
+    """Fleets one after the other in this process."""
+
+    def told(event: Event) -> None:
+        if event.progress.returns is not None:
+            collect(study)
+        watch(event)
+
+    for fleet in study.fleets:
+        try_fleet(study, fleet, told)
+
+
+def run_ray(study: Study, watch: Watch, address: str | None = None) -> None:
+    """Fleets as tasks of a Ray cluster that shares the study's folder.
+
+    A fleet whose worker dies is given to another, which goes on from its checkpoint.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise FallowError("engine 'ray' needs ray: pip install 'fallow[ray]'") from None
+    if not ray.is_initialized():
+        ray.init(address=address, log_to_driver=False)
+    needs = {"num_gpus": 1} if ray.cluster_resources().get("GPU") else {"num_cpus": 1}
+    task = ray.remote(max_retries=RETRIES, **needs)(work)
+    left = [one for one in study.fleets if not is_done(study.fleet_folder(one))]
+    where = (str(study.folder), str(study.store.absolute()))
+    waiting = {task.remote(*where, fleet.id): fleet for fleet in left}
+    seen: dict[str, float] = {}
+    while waiting:
+        done, _ = ray.wait(list(waiting), timeout=POLL_S)
+        for fleet in waiting.values():
+            _tell_news(study, fleet, seen, watch)
+        collect(study)
+        for reference in done:
+            waiting.pop(reference)
+            ray.get(reference)  # raises what the worker raised
+
+
+def work(folder: str, store: str, fleet_id: str) -> None:
+    """What a worker of a cluster does: one fleet, from wherever it stands."""
+    keep_compiled()
+    study = read_study(folder, store)
+    (fleet,) = (own for own in study.fleets if own.id == fleet_id)
+    try_fleet(study, fleet, lambda _: None)
+
+
+def _tell_news(
+    study: Study, fleet: PlannedFleet, seen: dict[str, float], watch: Watch
+) -> None:
+    """Pass on what a worker wrote of its fleet since the last time."""
+    told: dict[str, Any] = read_json(study.fleet_folder(fleet) / STATUS)
+    if not told or told["time"] == seen.get(fleet.id):
+        return
+    seen[fleet.id] = told["time"]
+    rate = told["session_updates"] / max(told["session_s"], 1e-9)
+    place = (told["frame"], told["until_frame"], told["n_updates"], rate)
+    watch(Event(fleet, told["stage"], training.Progress(*place)))
+
+
+@contextlib.contextmanager
+def _space_told(study: Study) -> Iterator[None]:
+    """Say in one sentence that there is no space left."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        if not full and "No space left" not in str(error):
+            raise
+        raise FallowError(
+            f"no space is left for {study.folder} or its trunks at {study.store}; the "
+            "last checkpoint is whole: make room, and start the same command again"
+        ) from error
+
+
+ENGINES.add("local", run_local)
+ENGINES.add("ray", run_ray)

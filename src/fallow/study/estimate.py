@@ -1,0 +1,108 @@
+"""What a study will take, before anything is trained."""
+
+import time
+from dataclasses import dataclass
+
+from fallow.errors import FallowError
+from fallow.study.fleets import PlannedFleet, check_fit, fleets_of
+from fallow.study.plan import Plan
+
+PROCESSOR_SHARE = 0.25
+"""Of a processor's rate in large matrix products, what an update reaches."""
+ACCELERATOR_SHARE = 0.07
+"""The same of an accelerator (benchmarks/fleet.md: 80 branches of lean, 7.5 %)."""
+LEAST_UPDATE_S = 1 / 140
+"""An update of a fleet on an accelerator, however small (benchmarks/fleet.md)."""
+SIZE, ROUNDS = 1536, 8
+"""Of the products that are timed."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Numbers of a study that is not begun yet."""
+
+    plan: Plan
+    fleets: tuple[PlannedFleet, ...]
+    updates: int
+    """Of all trunks and branches."""
+    seconds: float
+    """For learning on this machine, roughly; worlds and evaluations come on top."""
+    device: str
+
+    @property
+    def largest_bytes(self) -> int:
+        """Device memory of the largest fleet."""
+        return max(fleet.n_bytes for fleet in self.fleets)
+
+    def lines(self) -> list[str]:
+        """The estimate for people."""
+        plan = self.plan
+        return [
+            f"study {plan.name}, preset {plan.preset}, seeds "
+            f"{', '.join(str(seed) for seed in plan.seeds)}",
+            f"branches   {len(plan.branches())}",
+            f"trunks     {len(plan.trunks())}",
+            f"fleets     {len(self.fleets)}: "
+            + ", ".join(str(len(fleet.branches)) for fleet in self.fleets)
+            + f" branches, for device '{plan.device}'",
+            f"updates    {self.updates:,}",
+            f"memory     {self.largest_bytes / 2**30:.1f} GiB, the largest fleet",
+            f"time       about {in_words(self.seconds)} of learning on this machine "
+            f"({self.device})",
+            *self._remark(),
+        ]
+
+    def _remark(self) -> list[str]:
+        try:
+            check_fit(self.plan, self.fleets)
+        except FallowError as error:
+            return [f"it does not fit: {error}"]
+        return []
+
+
+def estimate(plan: Plan) -> Estimate:
+    """Branches, fleets, updates, memory and time for this machine."""
+    import jax
+
+    fleets = fleets_of(plan)
+    rate = operations_per_s()
+    is_processor = jax.default_backend() == "cpu"
+    least_s = 0.0 if is_processor else LEAST_UPDATE_S
+    share = PROCESSOR_SHARE if is_processor else ACCELERATOR_SHARE
+    seconds, updates, seen = 0.0, 0, set()
+    for fleet in fleets:
+        new = [trunk for trunk in fleet.trunks if trunk.id not in seen]
+        seen |= {trunk.id for trunk in new}
+        for company, n_updates in (
+            (len(new), fleet.cost.trunk_updates),
+            (len(fleet.branches), fleet.cost.branch_updates),
+        ):
+            update_s = company * fleet.cost.update_flops / (share * rate)
+            seconds += n_updates * max(update_s, least_s if company else 0.0)
+            updates += n_updates * company
+    device = jax.devices()[0].device_kind
+    return Estimate(plan, fleets, updates, seconds, device)
+
+
+def operations_per_s() -> float:
+    """Floating-point operations a second of large matrix products on this machine."""
+    import jax
+    import jax.numpy as jnp
+
+    kind = jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
+    matrix = jnp.ones((SIZE, SIZE), kind)
+    product = jax.jit(jnp.matmul)
+    product(matrix, matrix).block_until_ready()
+    began = time.perf_counter()
+    for _ in range(ROUNDS):
+        done = product(matrix, matrix)
+    done.block_until_ready()
+    return 2 * SIZE**3 * ROUNDS / (time.perf_counter() - began)
+
+
+def in_words(seconds: float) -> str:
+    """A duration in its largest sensible unit."""
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,159 @@
+"""Which branches are trained together, and what that costs.
+
+Company changes rounding on an accelerator, so the fleets are saved with the plan.
+They are split by seed only: whatever is compared was trained in one program.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fallow.errors import FallowError, unknown
+from fallow.study.plan import Cell, Plan, PlannedBranch, PlannedTrunk, identity
+
+GIB = 2**30
+DEVICES_GIB = {"cpu": 8, "h200": 139, "h100": 79, "a100": 79}
+"""Memory of devices by name; of a processor, what is planned with."""
+USABLE = 0.9
+"""Share of a device's memory that a fleet may plan with."""
+ACTION_REPEAT = 2
+"""Frames for which the worlds of a fleet hold an action."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one trunk and one branch of a cell take."""
+
+    trunk_updates: int
+    branch_updates: int
+    branch_bytes: int
+    """Device memory of a branch."""
+    update_flops: float
+
+
+@dataclass(frozen=True)
+class PlannedFleet:
+    """Branches of one cell, all conditions and rules of some seeds."""
+
+    id: str
+    trunks: tuple[PlannedTrunk, ...]
+    branches: tuple[PlannedBranch, ...]
+    cost: Cost
+
+    @property
+    def n_updates(self) -> int:
+        """Of all its branches, without trunks."""
+        return self.cost.branch_updates * len(self.branches)
+
+    @property
+    def n_bytes(self) -> int:
+        """Device memory of the whole fleet."""
+        return self.cost.branch_bytes * len(self.branches)
+
+
+def fleets_of(plan: Plan) -> tuple[PlannedFleet, ...]:
+    """All fleets of a plan, sized for the device that it names.
+
+    Whether one seed's branches fit at all is for `check_fit` to say.
+    """
+    fleets = []
+    for cell in plan.cells:
+        cost = cost_of(plan, cell)
+        size = _n_seeds(plan, cell, cost)
+        for start in range(0, len(plan.seeds), size):
+            fleets.append(_fleet(plan, cell, plan.seeds[start : start + size], cost))
+    return tuple(fleets)
+
+
+def cost_of(plan: Plan, cell: Cell) -> Cost:
+    """Updates, memory and operations of a cell's trunks and branches."""
+    from fallow.agents import memory
+    from fallow.agents.fleet import build_agent
+
+    agent = build_agent(cell.task, cell.agent, plan.preset)
+    trunk = updates_until(agent.schedule, plan.trunk_frames)
+    whole = updates_until(agent.schedule, plan.trunk_frames + plan.branch_frames)
+    return Cost(
+        trunk_updates=trunk,
+        branch_updates=whole - trunk,
+        branch_bytes=memory.branch_bytes(agent, plan.capacity_transitions),
+        update_flops=agent.update_flops(),
+    )
+
+
+def updates_until(schedule: Any, frame: int) -> int:
+    """Updates that a branch has made when it reaches a frame."""
+    n_steps = math.ceil(frame / (schedule.n_worlds * ACTION_REPEAT))
+    lived = n_steps - schedule.prefill_steps
+    if lived <= 0:
+        return 0
+    return schedule.pretrain_updates + int(lived * schedule.updates_per_step)
+
+
+def device_bytes(plan: Plan) -> int:
+    """Memory of the device that a plan names.
+
+    Raises:
+        FallowError: the name is unknown.
+    """
+    if plan.device == "here":
+        from fallow.agents import memory
+
+        return memory.device_bytes()
+    if plan.device.endswith("GiB"):
+        try:
+            return int(float(plan.device.removesuffix("GiB")) * GIB)
+        except ValueError:
+            raise FallowError(
+                f"cannot read device '{plan.device}'; write its memory as 24GiB"
+            ) from None
+    if plan.device not in DEVICES_GIB:
+        raise unknown("device", plan.device, (*DEVICES_GIB, "here", "24GiB"))
+    return DEVICES_GIB[plan.device] * GIB
+
+
+def check_fit(plan: Plan, fleets: Sequence[PlannedFleet]) -> None:
+    """Raise if a fleet needs more memory than the device gives."""
+    limit = USABLE * device_bytes(plan)
+    for fleet in fleets:
+        if fleet.n_bytes > limit:
+            seeds = ", ".join(str(trunk.seed) for trunk in fleet.trunks)
+            raise FallowError(
+                f"the {len(fleet.branches)} branches of seed {seeds} need about "
+                f"{fleet.n_bytes / GIB:.1f} GiB and device '{plan.device}' gives "
+                f"{limit / GIB:.1f}; a seed's rules and conditions are not split, so "
+                "choose a smaller preset, seeds_per_fleet or capacity_transitions, or "
+                "name another device"
+            )
+
+
+def _n_seeds(plan: Plan, cell: Cell, cost: Cost) -> int:
+    """How many seeds of a cell share a fleet."""
+    if plan.seeds_per_fleet:
+        return min(plan.seeds_per_fleet, len(plan.seeds))
+    if _is_processor(plan):
+        return 1
+    n_branches = len(cell.conditions) * len(cell.rules)
+    limit = USABLE * device_bytes(plan)
+    most = max(1, int(limit // (cost.branch_bytes * n_branches)))
+    return math.ceil(len(plan.seeds) / math.ceil(len(plan.seeds) / most))
+
+
+def _is_processor(plan: Plan) -> bool:
+    """Where branches gain nothing from company."""
+    if plan.device != "here":
+        return plan.device == "cpu"
+    import jax
+
+    return jax.default_backend() == "cpu"
+
+
+def _fleet(plan: Plan, cell: Cell, seeds: tuple[int, ...], cost: Cost) -> PlannedFleet:
+    branches = plan.branches_of(cell, seeds)
+    return PlannedFleet(
+        id=identity("fleet", {"branches": [branch.id for branch in branches]}),
+        trunks=tuple(plan.trunk(cell, seed) for seed in seeds),
+        branches=branches,
+        cost=cost,
+    )

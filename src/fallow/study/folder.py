@@ -1,0 +1,290 @@
+"""A study's folder: the plan with its fleets, tables, histories, and what is done.
+
+plan.json         the plan, ids, fleets, versions, git commit
+results.csv       every evaluation so far; results.parquet at the end
+trunks.csv        the same of the trunks
+histories/        <branch id>.fallow and <trunk id>.fallow
+fleets/<id>/      a fleet at work: table, checkpoint, status; done.json at its end
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import fallow
+from fallow.errors import FallowError
+from fallow.results import COLUMNS, Evaluation, read_results, write_results
+from fallow.study.fleets import Cost, PlannedFleet, check_fit, fleets_of
+from fallow.study.plan import PLAN_FILE, Plan
+
+TABLE, STATUS = "results.csv", "status.json"
+DONE, FAILED = "done.json", "failed.json"
+PACKAGES = ("jax", "jaxlib", "mujoco", "numpy", "optax", "equinox")
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """A plan at work in a folder."""
+
+    folder: Path
+    plan: Plan
+    fleets: tuple[PlannedFleet, ...]
+    store: Path
+    """Where trunks are kept and shared."""
+
+    def fleet_folder(self, fleet: PlannedFleet) -> Path:
+        """Where a fleet works."""
+        return self.folder / "fleets" / fleet.id
+
+    @property
+    def table(self) -> Path:
+        """All evaluations so far."""
+        return self.folder / TABLE
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process that runs the study."""
+        return self.folder / "lock"
+
+
+def open_study(
+    plan: Plan, folder: str | Path, store: str | Path | None = None
+) -> Study:
+    """Begin a study in a folder, or take up the same one.
+
+    Raises:
+        FallowError: the folder is another study's.
+    """
+    folder = Path(folder)
+    if (folder / PLAN_FILE).exists():
+        found = read_study(folder, store)
+        if found.plan != plan:
+            raise FallowError(
+                f"{folder} holds another study: {difference(plan, found.plan)}; choose "
+                f"another folder, or go on with it: fallow study --resume {folder}"
+            )
+        return found
+    if folder.exists() and any(folder.iterdir()):
+        raise FallowError(
+            f"{folder} is no study's folder and not empty; choose another"
+        )
+    study = Study(folder, plan, fleets_of(plan), _store(folder, store))
+    check_fit(plan, study.fleets)
+    write_plan(study)
+    return study
+
+
+def read_study(folder: str | Path, store: str | Path | None = None) -> Study:
+    """The study that a folder holds, with the fleets that it was begun with.
+
+    Raises:
+        FallowError: there is none, or its plan.json cannot be read.
+    """
+    folder = Path(folder)
+    plan = Plan.read(folder)
+    try:
+        content = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))
+        trunks = {trunk.id: trunk for trunk in plan.trunks()}
+        branches = {branch.id: branch for branch in plan.branches()}
+        fleets = tuple(
+            PlannedFleet(
+                id=own["id"],
+                trunks=tuple(trunks[one] for one in own["trunks"]),
+                branches=tuple(branches[one] for one in own["branches"]),
+                cost=Cost(**own["cost"]),
+            )
+            for own in content["fleets"]
+        )
+    except (ValueError, KeyError, TypeError):
+        raise FallowError(
+            f"{folder / PLAN_FILE} was edited or written by another version of Fallow: "
+            "its fleets are not those of its plan; begin in another folder"
+        ) from None
+    return Study(folder, plan, fleets, _store(folder, store or content.get("store")))
+
+
+def write_plan(study: Study) -> None:
+    """Put the plan beside what will come of it."""
+    content = {
+        "plan": study.plan.content(),
+        "trunks": [dataclasses.asdict(trunk) for trunk in study.plan.trunks()],
+        "branches": [dataclasses.asdict(own) for own in study.plan.branches()],
+        "fleets": [
+            {
+                "id": fleet.id,
+                "trunks": [trunk.id for trunk in fleet.trunks],
+                "branches": [branch.id for branch in fleet.branches],
+                "cost": dataclasses.asdict(fleet.cost),
+            }
+            for fleet in study.fleets
+        ],
+        "store": _told_store(study),
+        "versions": versions(),
+        "git_commit": git_commit(),
+    }
+    write_json(study.folder / PLAN_FILE, content)
+
+
+def difference(one: Plan, other: Plan) -> str:
+    """The first field in which two plans differ, in words."""
+    for field in dataclasses.fields(Plan):
+        mine, yours = getattr(one, field.name), getattr(other, field.name)
+        if mine != yours:
+            if field.name == "cells":
+                return "its tasks, agents, conditions or rules are others"
+            return f"its {field.name} is {yours}, not {mine}"
+    return "nothing"
+
+
+# -------------------------------------------------------------------- results
+
+
+def collect(study: Study) -> list[Evaluation]:
+    """Join the tables of all fleets in the plan's order; writes and returns it."""
+    tables = [study.fleet_folder(fleet) / TABLE for fleet in study.fleets]
+    rows = joined(tables)
+    write_results(study.table, rows)
+    trunks = [study.store / trunk.id / TABLE for trunk in study.plan.trunks()]
+    write_results(study.folder / "trunks.csv", joined(trunks))
+    return rows
+
+
+def joined(tables: Iterable[Path]) -> list[Evaluation]:
+    """The rows of those tables that are there and whole."""
+    rows: list[Evaluation] = []
+    for table in tables:
+        try:
+            rows += read_results(table)
+        except FallowError:  # not begun; a damaged one is seen to by its fleet
+            continue
+    return rows
+
+
+def write_parquet(path: Path, rows: Sequence[Evaluation]) -> Path | None:
+    """The table as parquet, `returns` a list; None where pyarrow is missing."""
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        return None
+    columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
+    types = {"returns": pyarrow.list_(pyarrow.float64())}
+    types |= {name: pyarrow.float64() for name in ("auc", "stale_share", "wall_s")}
+    table = pyarrow.table(
+        {
+            name: pyarrow.array(values, types.get(name))
+            for name, values in columns.items()
+        }
+    )
+    part = path.with_name(f"{path.name}.part")
+    parquet.write_table(table, part)
+    os.replace(part, path)
+    return path
+
+
+def mark_done(folder: Path, **told: Any) -> None:
+    """Say that a fleet is done, with a checksum of its table."""
+    write_json(folder / DONE, {"table": _digest(folder / TABLE), **told})
+
+
+def is_done(folder: Path) -> bool:
+    """Whether a fleet is done and its table is what it wrote."""
+    done = read_json(folder / DONE)
+    table = folder / TABLE
+    return bool(done) and table.is_file() and done.get("table") == _digest(table)
+
+
+def set_aside(path: Path) -> Path:
+    """Move what is damaged out of the way, and keep it."""
+    number = 0
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    os.replace(path, aside)
+    return aside
+
+
+def link(source: Path, target: Path) -> None:
+    """Put a file under another name as well, at once; copied where links are not."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        os.link(source, part)
+    except OSError:
+        shutil.copyfile(source, part)
+    os.replace(part, target)
+
+
+# -------------------------------------------------------------------- plain files
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a file anew; the one before stays until this one is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    os.replace(part, path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """What a file says; nothing if it is missing or damaged."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def versions() -> dict[str, str]:
+    """What this runs with."""
+    import platform
+
+    found = {"fallow": fallow.__version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def git_commit() -> str | None:
+    """The commit of this source, with a plus if files were changed; None outside."""
+    where = Path(fallow.__file__).parent
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(where), *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", "__init__.py")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+        return git("rev-parse", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _store(folder: Path, store: str | Path | None) -> Path:
+    return Path(store).absolute() if store else folder.absolute().parent / "trunks"
+
+
+def _told_store(study: Study) -> str | None:
+    """Where trunks are, to be found again; None beside the study, wherever it moves."""
+    is_beside = study.store == _store(study.folder, None)
+    return None if is_beside else str(study.store)

@@ -1,0 +1,91 @@
+"""Parts of one plan, run apart by seed, joined to one study."""
+
+import dataclasses
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from fallow.errors import FallowError
+from fallow.results import write_results
+from fallow.study.folder import (
+    DONE,
+    STATUS,
+    TABLE,
+    Study,
+    collect,
+    difference,
+    is_done,
+    joined,
+    link,
+    read_study,
+    write_parquet,
+    write_plan,
+)
+
+
+def merge(folders: Sequence[str | Path], out: str | Path) -> Study:
+    """Join finished parts in a new folder; the parts stay as they are.
+
+    Raises:
+        FallowError: fewer than two parts, parts of other plans, seeds in two parts, a
+            part that is not finished, or a folder that is not empty.
+    """
+    if len(folders) < 2:
+        raise FallowError("name two parts or more: fallow study merge A B --out C")
+    out = Path(out)
+    if out.exists() and any(out.iterdir()):
+        raise FallowError(f"{out} is not empty; choose a new folder")
+    parts = [read_study(folder) for folder in folders]
+    _check(parts)
+    seeds = sorted(seed for part in parts for seed in part.plan.seeds)
+    plan = dataclasses.replace(parts[0].plan, seeds=tuple(seeds))
+    order = {branch.id: index for index, branch in enumerate(plan.branches())}
+    fleets = sorted(
+        (fleet for part in parts for fleet in part.fleets),
+        key=lambda fleet: order[fleet.branches[0].id],
+    )
+    study = Study(out, plan, tuple(fleets), out.parent / "trunks")
+    write_plan(study)
+    for part in parts:
+        _take(part, study)
+    rows = collect(study)
+    tables = [part.folder / "trunks.csv" for part in parts]
+    write_results(out / "trunks.csv", joined(tables))
+    write_parquet(out / "results.parquet", rows)
+    return study
+
+
+def _check(parts: Sequence[Study]) -> None:
+    first = parts[0]
+    seen: dict[int, Path] = {}
+    for part in parts:
+        same = dataclasses.replace(part.plan, seeds=first.plan.seeds)
+        if same != first.plan:
+            raise FallowError(
+                f"{first.folder} and {part.folder} are no parts of one plan: "
+                f"{difference(first.plan, same)}"
+            )
+        for seed in part.plan.seeds:
+            if seed in seen:
+                raise FallowError(
+                    f"seed {seed} is in {seen[seed]} and in {part.folder}; leave one "
+                    "of them out"
+                )
+            seen[seed] = part.folder
+        for fleet in part.fleets:
+            if not is_done(part.fleet_folder(fleet)):
+                raise FallowError(
+                    f"{part.folder} is not finished: fallow study --resume "
+                    f"{part.folder}"
+                )
+
+
+def _take(part: Study, study: Study) -> None:
+    for fleet in part.fleets:
+        source, target = part.fleet_folder(fleet), study.fleet_folder(fleet)
+        target.mkdir(parents=True)
+        for name in (TABLE, STATUS, DONE):
+            if (source / name).exists():
+                shutil.copyfile(source / name, target / name)
+    for history in (part.folder / "histories").glob("*.fallow"):
+        link(history, study.folder / "histories" / history.name)

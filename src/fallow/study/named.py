@@ -1,0 +1,131 @@
+"""The studies known by name, as the paper has them, and studies from TOML files."""
+
+import dataclasses
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from fallow import options
+from fallow.errors import FallowError, unknown
+from fallow.registry import Registry
+from fallow.study.plan import Cell, Plan
+
+WALKER, CHEETAH = "walker-walk", "cheetah-run"
+PERIODS_FRAMES = (10_000, 20_000, 40_000, 60_000, 80_000)
+LONG_WINDOW = "recency:window_transitions=20000"
+PAIR = ("passive", "recency")
+
+STUDIES: Registry[Plan] = Registry("study")
+
+
+def _add(name: str, *cells: Cell, **numbers: int | str | tuple[int, ...]) -> None:
+    STUDIES.add(name, Plan(name, cells, **numbers))  # type: ignore[arg-type]
+
+
+def _recurring(periods: Sequence[int] = PERIODS_FRAMES) -> tuple[str, ...]:
+    return tuple(f"recurring:period_frames={period}" for period in periods)
+
+
+_add(
+    "table1",
+    Cell(
+        WALKER,
+        "dreamer",
+        ("none", "gain", "damage", "recurring"),
+        ("passive", "recency", "graded", "wmar"),
+    ),
+)
+_add(
+    "table2",
+    Cell(
+        WALKER,
+        "dreamer",
+        ("none", "gain", "recurring"),
+        ("passive", "recency", "reservoir", "reset"),
+        trunk_set="B",
+    ),
+)
+_add(
+    "table3",
+    Cell(CHEETAH, "dreamer", ("none", "damage", "recurring"), (*PAIR, "wmar")),
+    Cell(WALKER, "tdmpc", ("none", "damage", "recurring"), PAIR),
+    Cell(WALKER, "dreamer", ("none", "damping", "friction"), PAIR),
+)
+_add("recurrence", Cell(WALKER, "dreamer", ("none", *_recurring(), "gain"), PAIR))
+_add(
+    "magnitude",
+    Cell(
+        WALKER,
+        "dreamer",
+        ("none", "gain:g=1.0", "gain:g=0.9", "gain:g=0.7", "gain", "gain:g=0.3"),
+        PAIR,
+    ),
+    Cell(WALKER, "dreamer", ("none", "gain:g=0.6", "gain"), PAIR, trunk_set="B"),
+)
+_add(
+    "window",
+    Cell(WALKER, "dreamer", ("none", *_recurring()), (*PAIR, LONG_WINDOW), "B"),
+)
+# for two cores in minutes: short, and without `none`, which is a third of the branches
+_add(
+    "demo",
+    Cell(
+        "cartpole-swingup",
+        "dreamer",
+        ("gain", "recurring:period_frames=2000"),
+        ("passive", "recency:window_transitions=2000", "reset"),
+    ),
+    preset="tiny",
+    seeds=(0, 1),
+    trunk_frames=8_000,
+    branch_frames=8_000,
+    shift_frame=2_000,
+    evaluate_frames=2_000,
+    n_episodes=4,
+    save_frames=4_000,
+    capacity_transitions=20_000,
+    seeds_per_fleet=2,  # so that little is compiled
+)
+
+
+def find_plan(name: str, preset: str | None = None, seeds: str | None = None) -> Plan:
+    """A named study, or one from a TOML file; with another preset, or some seeds only.
+
+    Raises:
+        FallowError: no such study, a file that cannot be read, or seeds it has not.
+    """
+    is_file = name.endswith(".toml") or Path(name).is_file()
+    if not is_file and name not in STUDIES:
+        error = unknown("study", name, STUDIES)
+        raise FallowError(f"{error}; or give a .toml file")
+    plan = read_toml(name) if is_file else STUDIES[name]
+    if preset is not None:
+        plan = dataclasses.replace(plan, preset=preset)
+    return plan if seeds is None else part(plan, options.seeds(seeds))
+
+
+def part(plan: Plan, seeds: Sequence[int]) -> Plan:
+    """The part of a plan with some of its seeds, all conditions and all rules."""
+    for seed in seeds:
+        if seed not in plan.seeds:
+            known = ", ".join(str(one) for one in plan.seeds)
+            raise FallowError(
+                f"study '{plan.name}' has no seed {seed}; its seeds are {known}"
+            )
+    return dataclasses.replace(plan, seeds=tuple(seeds))
+
+
+def read_toml(path: str | Path) -> Plan:
+    """A study from a file: the fields of `Plan`, and a `[[cells]]` table for each cell.
+
+    Raises:
+        FallowError: there is no such file, or what it says is unknown or impossible.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FallowError(f"there is no study file at {path}")
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Plan.from_content(content)
+    except (ValueError, TypeError) as error:
+        raise FallowError(f"{path}: {error}") from None

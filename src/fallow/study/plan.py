@@ -1,0 +1,280 @@
+"""A study as data: cells of conditions and rules, seeds, lengths; and stable ids.
+
+A plan expands to trunks and branches. Their ids are hashes of everything that
+determines their results, so that equal work is found again, in this study or another.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fallow import options, seeds
+from fallow.agents import AGENTS
+from fallow.dynamics.conditions import Condition
+from fallow.errors import FallowError, unknown
+from fallow.replay.rules import Rule
+from fallow.study.checks import check_cell, check_plan
+
+ALGORITHM = 1
+"""Raised when a change of the code changes what comes out for the same plan."""
+PLAN_FILE = "plan.json"
+LISTS = ("conditions", "rules")
+"""Fields of a cell that are lists of texts."""
+FIRST_SET = "A"
+"""Trunks of this set train with the plan's own seeds."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Conditions and rules, all crossed, of one agent on one task."""
+
+    task: str = "walker-walk"
+    agent: str = "dreamer"
+    conditions: tuple[str, ...] = ("none",)
+    """Frames count from the branch point; the change comes at the plan's shift."""
+    rules: tuple[str, ...] = ("passive",)
+    trunk_set: str = FIRST_SET
+    """Other sets train their trunks with other seeds."""
+
+    def __post_init__(self) -> None:
+        check_cell(self)
+        vars(self).update(
+            conditions=tuple(str(Condition.parse(text)) for text in self.conditions),
+            rules=tuple(str(Rule.parse(text)) for text in self.rules),
+        )
+
+
+@dataclass(frozen=True)
+class PlannedTrunk:
+    """A run before the branch point."""
+
+    task: str
+    agent: str
+    preset: str
+    seed: int
+    training_seed: int
+    """What its randomness derives from; the seed itself in the first set."""
+    id: str
+
+
+@dataclass(frozen=True)
+class PlannedBranch:
+    """One continuation of a trunk under one condition and one rule."""
+
+    task: str
+    agent: str
+    preset: str
+    condition: str
+    """Frames counted from the branch point."""
+    rule: str
+    seed: int
+    trunk: str
+    """Id of its trunk."""
+    id: str
+    training_seed: int
+    world_condition: str
+    """Frames counted on the agent's clock, trunk included."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study; the defaults are the protocol's numbers."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    preset: str = "lean"
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    trunk_frames: int = 200_000
+    branch_frames: int = 130_000
+    shift_frame: int = 40_000
+    """Branch frame of the change, whatever the condition."""
+    evaluate_frames: int = 10_000
+    """Between two evaluations; the first comes after half of them."""
+    n_episodes: int = 10
+    """Of an evaluation."""
+    save_frames: int = 20_000
+    """Between two checkpoints."""
+    capacity_transitions: int = 1_000_000
+    """Of each branch's replay."""
+    device: str = "here"
+    """Sized for: `here`, a name such as `h200`, or memory such as `24GiB`."""
+    seeds_per_fleet: int = 0
+    """Seeds that are trained together; 0: one on a processor, else what fits."""
+
+    def __post_init__(self) -> None:
+        vars(self).update(cells=tuple(self.cells), seeds=tuple(self.seeds))
+        check_plan(self)
+
+    # ---------------------------------------------------------------- parts
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """All tasks, each once."""
+        return _once(cell.task for cell in self.cells)
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """All agents, each once."""
+        return _once(cell.agent for cell in self.cells)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """All conditions, each once."""
+        return _once(text for cell in self.cells for text in cell.conditions)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """All rules, each once."""
+        return _once(text for cell in self.cells for text in cell.rules)
+
+    def trunk(self, cell: Cell, seed: int) -> PlannedTrunk:
+        """The trunk of a seed in a cell."""
+        training_seed = seed
+        if cell.trunk_set != FIRST_SET:
+            training_seed = seeds.derive(seed, f"trunk set {cell.trunk_set}")
+        told = {
+            "algorithm": ALGORITHM,
+            "task": cell.task,
+            "agent": cell.agent,
+            "sizes": dataclasses.asdict(AGENTS[cell.agent].presets[self.preset]),
+            "training_seed": training_seed,
+            "trunk_frames": self.trunk_frames,
+            "capacity_transitions": self.capacity_transitions,
+        }
+        about = (cell.task, cell.agent, self.preset, seed, training_seed)
+        return PlannedTrunk(*about, id=identity("trunk", told))
+
+    def trunks(self) -> tuple[PlannedTrunk, ...]:
+        """All trunks, each once, by cell and seed."""
+        return _once(self.trunk(cell, s) for cell in self.cells for s in self.seeds)
+
+    def branches(self) -> tuple[PlannedBranch, ...]:
+        """All branches, by cell, seed, condition and rule."""
+        return self._branches
+
+    @cached_property
+    def _branches(self) -> tuple[PlannedBranch, ...]:
+        cells = [self.branches_of(cell, self.seeds) for cell in self.cells]
+        return tuple(branch for cell in cells for branch in cell)
+
+    def branches_of(
+        self, cell: Cell, seeds: Sequence[int]
+    ) -> tuple[PlannedBranch, ...]:
+        """The branches of some seeds in a cell, by seed, condition and rule."""
+        return tuple(
+            self._branch(cell, self.trunk(cell, seed), condition, rule)
+            for seed in seeds
+            for condition in cell.conditions
+            for rule in cell.rules
+        )
+
+    def _branch(
+        self, cell: Cell, trunk: PlannedTrunk, condition: str, rule: str
+    ) -> PlannedBranch:
+        in_world = shifted(condition, self.trunk_frames + self.shift_frame)
+        told = {
+            "trunk": trunk.id,
+            "condition": in_world,
+            "rule": rule,
+            "branch_frames": self.branch_frames,
+            "evaluate_frames": self.evaluate_frames,
+            "n_episodes": self.n_episodes,
+        }
+        return PlannedBranch(
+            task=cell.task,
+            agent=cell.agent,
+            preset=self.preset,
+            condition=condition,
+            rule=rule,
+            seed=trunk.seed,
+            trunk=trunk.id,
+            id=identity("branch", told),
+            training_seed=trunk.training_seed,
+            world_condition=in_world,
+        )
+
+    # ---------------------------------------------------------------- files
+
+    @classmethod
+    def read(cls, folder: str | Path) -> "Plan":
+        """The plan that a study's folder belongs to.
+
+        Raises:
+            FallowError: there is none, or it cannot be read.
+        """
+        path = Path(folder) / PLAN_FILE
+        if not path.is_file():
+            raise FallowError(f"there is no study at {folder}: it has no {PLAN_FILE}")
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))["plan"]
+        except (ValueError, KeyError, TypeError):
+            raise FallowError(
+                f"{path} is damaged; put it back, or begin in another folder"
+            ) from None
+        return cls.from_content(content)
+
+    @classmethod
+    def from_content(cls, content: dict[str, Any]) -> "Plan":
+        """A plan from plain values, as in JSON or TOML; unknown names are errors."""
+        values = {**content}
+        if "seeds" in values:
+            values["seeds"] = _seeds(values["seeds"])
+        cells = values.pop("cells", [])
+        if not isinstance(cells, list | tuple):
+            raise FallowError("cells are tables: write [[cells]] before each")
+        values["cells"] = tuple(_cell(own) for own in cells)
+        if "name" not in values:
+            raise FallowError('a study needs a name; add name = "…"')
+        return options.build(cls, values, "a study")
+
+    def content(self) -> dict[str, Any]:
+        """The plan as plain values; `from_content` takes them back."""
+        return dataclasses.asdict(self)
+
+
+def shifted(condition: str, shift_frame: int) -> str:
+    """A condition whose change comes at a frame of the agent's clock."""
+    own = Condition.parse(condition)
+    if own.schedule.shift_frame is None:
+        return condition
+    schedule = dataclasses.replace(own.schedule, shift_frame=shift_frame)  # type: ignore[type-var]
+    return str(dataclasses.replace(own, schedule=schedule))
+
+
+def identity(kind: str, told: dict[str, Any]) -> str:
+    """Twelve hexadecimal digits that stand for all that is told."""
+    text = json.dumps([kind, told], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def _cell(content: Any) -> Cell:
+    if not isinstance(content, dict):
+        raise FallowError(
+            f"a cell is {content!r}; write a table with conditions, rules"
+        )
+    for name in LISTS:
+        texts = content.get(name, ())
+        is_list = isinstance(texts, list | tuple)
+        if not is_list or not all(isinstance(one, str) for one in texts):
+            raise FallowError(f"{name} of a cell are {texts!r}; write a list of texts")
+    known = {field.name for field in dataclasses.fields(Cell)}
+    for name in content:
+        if name not in known:
+            raise unknown("option of a cell", name, known)
+    lists = {name: tuple(content[name]) for name in LISTS if name in content}
+    return Cell(**{**content, **lists})
+
+
+def _seeds(given: Any) -> tuple[int, ...]:
+    if isinstance(given, str):
+        return tuple(options.seeds(given))
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
+
+
+def _once(items: Any) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(items))

@@ -1,0 +1,215 @@
+"""One fleet of a study: its trunks, then its branches from them, until it is done."""
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fallow.agents import saving, training
+from fallow.agents.fleet import Fleet, LearningError, build_agent
+from fallow.agents.results import Label
+from fallow.dynamics import PhysicsError
+from fallow.errors import FallowError
+from fallow.records import Branch
+from fallow.study.fleets import PlannedFleet
+from fallow.study.folder import (
+    DONE,
+    FAILED,
+    STATUS,
+    Study,
+    is_done,
+    link,
+    mark_done,
+    set_aside,
+    write_json,
+)
+from fallow.study.lock import lock
+from fallow.study.trunks import HISTORY, ensure_trunks, place_of
+
+STATUS_S = 1.0
+"""Seconds between two writings of a fleet's status."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something worth telling whoever watches a study."""
+
+    fleet: PlannedFleet
+    stage: str
+    """`trunks` or `branches`."""
+    progress: training.Progress
+
+
+Watch = Callable[[Event], None]
+
+
+def try_fleet(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
+    """Run a fleet; one whose learning or physics fails is noted, and others go on."""
+    path = study.fleet_folder(fleet) / FAILED
+    path.unlink(missing_ok=True)
+    try:
+        run_fleet(study, fleet, watch)
+    except (LearningError, PhysicsError) as error:
+        write_json(path, {"reason": str(error)})
+        _tell(fleet, watch, f"fleet {fleet.id} failed: {error}")
+
+
+def run_fleet(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
+    """Bring a fleet to its end from wherever it stands.
+
+    What is damaged is named and set aside, and its work is done again.
+
+    Raises:
+        Locked: another process works on it.
+    """
+    folder = study.fleet_folder(fleet)
+    with lock(folder.with_name(f"{fleet.id}.lock")):
+        if is_done(folder):
+            return
+        if (folder / DONE).exists():
+            _tell_aside(study, fleet, watch, f"the table of {folder} was changed")
+        try:
+            _live(study, fleet, watch)
+        except training.Damaged as damage:
+            _tell_aside(study, fleet, watch, str(damage))
+            _live(study, fleet, watch)
+        _finish(study, fleet)
+
+
+def _live(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
+    plan, folder = study.plan, study.fleet_folder(fleet)
+    if saving.found(folder / "checkpoint") is None:
+        _trunks(study, fleet, watch)
+    first = fleet.branches[0]
+    agent = build_agent(first.task, first.agent, first.preset)
+    branches = [
+        Branch(own.training_seed, own.world_condition, own.rule)
+        for own in fleet.branches
+    ]
+    labels = [
+        Label(
+            own.task,
+            own.agent,
+            own.preset,
+            own.condition,
+            own.rule,
+            own.seed,
+            own.trunk,
+        )
+        for own in fleet.branches
+    ]
+    leg = training.Leg(
+        plan.trunk_frames + plan.branch_frames,
+        plan.evaluate_frames,
+        plan.n_episodes,
+        plan.save_frames,
+        begin_frame=plan.trunk_frames,
+    )
+    training.live(
+        Fleet(first.task, agent, branches, plan.capacity_transitions),
+        leg,
+        folder,
+        labels,
+        Reporter(study, fleet, "branches", watch),
+        begin=lambda own: _begin(study, fleet, own),
+    )
+
+
+def _trunks(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
+    reporter = Reporter(study, fleet, "trunks", watch)
+    ensure_trunks(study.plan, fleet.trunks, study.store, reporter)
+    for trunk in fleet.trunks:
+        history = study.store / trunk.id / HISTORY
+        link(history, study.folder / "histories" / f"{trunk.id}.fallow")
+
+
+def _begin(study: Study, planned: PlannedFleet, fleet: Fleet) -> None:
+    """Every branch from its trunk; what is drawn is counted from here."""
+    places = [place_of(branch.trunk, study.store) for branch in planned.branches]
+    try:
+        saving.begin(fleet, places)
+    except (ValueError, KeyError) as error:
+        for trunk in planned.trunks:
+            _check_trunk(study, trunk.id)
+        raise FallowError(f"cannot begin from the trunks: {error}") from error
+    for drawer in fleet.buffer.drawers:
+        drawer.record.clear()
+
+
+def _check_trunk(study: Study, trunk: str) -> None:
+    """Set a trunk aside if one of its files is damaged, and say so."""
+    from fallow import checkpoint
+    from fallow.replay import saving as replay_saving
+
+    place = place_of(trunk, study.store)
+    try:
+        checkpoint.load(place.agent, saving.KIND, saving.VERSION)
+        checkpoint.load(place.replay, replay_saving.KIND, replay_saving.VERSION)
+    except (ValueError, KeyError) as error:
+        set_aside(place.folder)
+        raise training.Damaged(f"{error} (a trunk)") from error
+
+
+def _tell_aside(study: Study, fleet: PlannedFleet, watch: Watch, why: str) -> None:
+    folder = study.fleet_folder(fleet)
+    text = f"{why}; "
+    if folder.exists():
+        text += f"set aside as {set_aside(folder).name}; "
+    _tell(fleet, watch, f"{text}its {len(fleet.branches)} branches are run again")
+
+
+def _tell(fleet: PlannedFleet, watch: Watch, message: str) -> None:
+    progress = training.Progress(0, 0, 0, 0.0, message=message)
+    watch(Event(fleet, "branches", progress))
+
+
+def _finish(study: Study, fleet: PlannedFleet) -> None:
+    """Histories to their place, the fleet marked done, its checkpoint let go."""
+    folder = study.fleet_folder(fleet)
+    for index, branch in enumerate(fleet.branches):
+        own = folder / "histories" / f"{index:03d}.fallow"
+        link(own, study.folder / "histories" / f"{branch.id}.fallow")
+    mark_done(folder)
+    for name in ("checkpoint", "histories"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+class Reporter:
+    """Writes where a fleet stands beside its table, and tells whoever watches."""
+
+    def __init__(
+        self, study: Study, fleet: PlannedFleet, stage: str, watch: Watch
+    ) -> None:
+        self._path = study.fleet_folder(fleet) / STATUS
+        self._fleet, self._stage, self._watch = fleet, stage, watch
+        self._began_s = self._written_s = time.monotonic()
+        self._first_updates: int | None = None
+
+    def __call__(self, progress: training.Progress) -> None:
+        if self._first_updates is None and not progress.message:
+            self._first_updates = progress.n_updates
+            self._began_s = time.monotonic()
+        now_s = time.monotonic()
+        is_last = progress.frame >= progress.until_frame
+        if now_s - self._written_s > STATUS_S or is_last:
+            self._write(progress, now_s)
+            self._written_s = now_s
+        self._watch(Event(self._fleet, self._stage, progress))
+
+    def _write(self, progress: training.Progress, now_s: float) -> None:
+        trained = (
+            self._fleet.trunks if self._stage == "trunks" else (self._fleet.branches)
+        )
+        made = progress.n_updates - (self._first_updates or progress.n_updates)
+        write_json(
+            self._path,
+            {
+                "stage": self._stage,
+                "frame": progress.frame,
+                "until_frame": progress.until_frame,
+                "n_updates": progress.n_updates,
+                "session_updates": made * len(trained),
+                "session_s": now_s - self._began_s,
+                "time": time.time(),
+            },
+        )

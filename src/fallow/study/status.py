@@ -1,0 +1,126 @@
+"""Where a study stands, read from its folder alone; imports no jax."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fallow.study.fleets import PlannedFleet
+from fallow.study.folder import FAILED, STATUS, Study, is_done, read_json, read_study
+from fallow.study.lock import is_held
+from fallow.study.plan import Plan
+
+
+@dataclass(frozen=True)
+class FleetStatus:
+    """Where one fleet stands."""
+
+    fleet: PlannedFleet
+    state: str
+    """`done`, `running`, `stopped` (begun, and nobody at work), `failed` or `left`."""
+    stage: str = ""
+    """`trunks` or `branches`; empty before it began."""
+    frame: int = 0
+    until_frame: int = 0
+    updates_done: int = 0
+    """Of its branches."""
+    updates_per_s: float = 0.0
+    """Of all that it trains together, in the last session."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a study stands."""
+
+    plan: Plan
+    fleets: tuple[FleetStatus, ...]
+    is_running: bool
+    updates_done: int
+    updates_total: int
+    """Of all branches, and of the trunks that they need."""
+
+    def n_branches(self, *states: str) -> int:
+        """Branches of the fleets in some states."""
+        return sum(
+            len(own.fleet.branches) for own in self.fleets if own.state in states
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+        return all(own.state == "done" for own in self.fleets)
+
+    @property
+    def updates_per_s(self) -> float:
+        """Of the fleets running now; else of the one that ran last."""
+        rates = [own.updates_per_s for own in self.fleets if own.updates_per_s]
+        running = [own.updates_per_s for own in self.fleets if own.state == "running"]
+        return sum(running) or (rates[-1] if rates else 0.0)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the present pace; None where none is known."""
+        left = self.updates_total - self.updates_done
+        return left / self.updates_per_s if self.updates_per_s else None
+
+
+def status_of(study: Study | str | Path) -> Status:
+    """Where the study in a folder stands.
+
+    Raises:
+        FallowError: there is no study.
+    """
+    if not isinstance(study, Study):
+        study = read_study(study)
+    fleets = tuple(_fleet(study, fleet) for fleet in study.fleets)
+    trunks = {
+        t.id: own.fleet.cost.trunk_updates for own in fleets for t in own.fleet.trunks
+    }
+    begun = {t.id for own in fleets if own.updates_done for t in own.fleet.trunks}
+    made = sum(
+        n for id_, n in trunks.items() if id_ in begun or (study.store / id_).is_dir()
+    )
+    made += sum(_trunks_done(study, own) for own in fleets)
+    return Status(
+        plan=study.plan,
+        fleets=fleets,
+        is_running=is_held(study.lock),
+        updates_done=made + sum(own.updates_done for own in fleets),
+        updates_total=sum(trunks.values()) + sum(f.n_updates for f in study.fleets),
+    )
+
+
+def _fleet(study: Study, fleet: PlannedFleet) -> FleetStatus:
+    folder = study.fleet_folder(fleet)
+    told = read_json(folder / STATUS)
+    rate = told.get("session_updates", 0) / max(told.get("session_s", 0.0), 1e-9)
+    if is_done(folder):
+        return FleetStatus(
+            fleet, "done", updates_done=fleet.n_updates, updates_per_s=rate
+        )
+    at_work = is_held(folder.with_name(f"{fleet.id}.lock"))
+    idle = "failed" if (folder / FAILED).exists() else "stopped" if told else "left"
+    state = "running" if at_work else idle
+    if not told:
+        return FleetStatus(fleet, state)
+    done = 0
+    if told["stage"] == "branches":
+        each = told["n_updates"] - fleet.cost.trunk_updates
+        done = max(each, 0) * len(fleet.branches)
+    return FleetStatus(
+        fleet,
+        state,
+        told["stage"],
+        told["frame"],
+        told["until_frame"],
+        done,
+        rate,
+    )
+
+
+def _trunks_done(study: Study, own: FleetStatus) -> int:
+    """Updates of trunks that are still being trained."""
+    if own.stage != "trunks":
+        return 0
+    told: dict[str, Any] = read_json(study.fleet_folder(own.fleet) / STATUS)
+    missing = [t for t in own.fleet.trunks if not (study.store / t.id).is_dir()]
+    return int(told.get("n_updates", 0)) * len(missing)

@@ -1,0 +1,110 @@
+"""Trunks: trained once, kept by id, and shared between studies.
+
+<store>/<id>/               000.agent, 000.replay, history.fallow, results.csv
+<store>/work-<id>/          trunks being trained together
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from fallow.agents import training
+from fallow.agents.fleet import Fleet, build_agent
+from fallow.agents.results import Label
+from fallow.agents.saving import Place, found
+from fallow.records import Branch
+from fallow.results import read_results, write_results
+from fallow.study.folder import TABLE, link, set_aside
+from fallow.study.lock import Locked, lock
+from fallow.study.plan import Plan, PlannedTrunk, identity
+
+HISTORY = "history.fallow"
+WAIT_S = 5.0
+"""Between two looks whether another process is done with a trunk."""
+
+
+def ensure_trunks(
+    plan: Plan,
+    trunks: Sequence[PlannedTrunk],
+    store: Path,
+    watch: training.Watch,
+) -> None:
+    """Train those trunks that the store has not, together.
+
+    Where another process trains them, wait for it.
+    """
+    while missing := [one for one in trunks if not (store / one.id).is_dir()]:
+        begun = _work(store, trunks).exists()  # also one cut off while handing over
+        try:
+            _train_together(plan, trunks if begun else missing, store, watch)
+        except Locked as locked:
+            _tell(plan, watch, f"waiting for trunks: {locked}")
+            time.sleep(WAIT_S)
+    shutil.rmtree(_work(store, trunks), ignore_errors=True)  # cut off at the very end
+
+
+def _train_together(
+    plan: Plan, together: Sequence[PlannedTrunk], store: Path, watch: training.Watch
+) -> None:
+    work = _work(store, together)
+    with lock(work.with_name(f"{work.name}.lock")):
+        try:
+            _train(plan, together, work, watch)
+        except training.Damaged as damage:
+            aside = set_aside(work)
+            _tell(plan, watch, f"{damage}; set aside as {aside.name}; begun again")
+            _train(plan, together, work, watch)
+        for index, trunk in enumerate(together):
+            _hand_over(work, index, trunk, store)
+        shutil.rmtree(work)
+
+
+def _tell(plan: Plan, watch: training.Watch, message: str) -> None:
+    watch(training.Progress(0, plan.trunk_frames, 0, 0.0, message=message))
+
+
+def place_of(trunk: str, store: Path) -> Place:
+    """Where a trunk is saved."""
+    return Place(store / trunk)
+
+
+def _work(store: Path, trunks: Sequence[PlannedTrunk]) -> Path:
+    name = identity("work", {"trunks": [trunk.id for trunk in trunks]})
+    return store / f"work-{name}"
+
+
+def _train(
+    plan: Plan, trunks: Sequence[PlannedTrunk], work: Path, watch: training.Watch
+) -> None:
+    first = trunks[0]
+    agent = build_agent(first.task, first.agent, first.preset)
+    branches = [Branch(trunk.training_seed) for trunk in trunks]
+    fleet = Fleet(first.task, agent, branches, plan.capacity_transitions)
+    labels = [
+        Label(t.task, t.agent, t.preset, "none", "passive", t.seed, t.id)
+        for t in trunks
+    ]
+    leg = training.Leg(
+        plan.trunk_frames, plan.evaluate_frames, plan.n_episodes, plan.save_frames
+    )
+    training.live(fleet, leg, work, labels, watch)
+
+
+def _hand_over(work: Path, index: int, trunk: PlannedTrunk, store: Path) -> None:
+    """Give a trained trunk its own folder, all at once."""
+    target = store / trunk.id
+    if target.is_dir():
+        return
+    part = store / f"{trunk.id}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    saved = Place(found(work / "checkpoint") or work / "checkpoint", index)
+    own = Place(part)
+    link(saved.agent, own.agent)
+    link(saved.replay, own.replay)
+    link(work / "histories" / f"{index:03d}.fallow", part / HISTORY)
+    rows = [row for row in read_results(work / TABLE) if row.trunk == trunk.id]
+    write_results(part / TABLE, rows)
+    os.replace(part, target)

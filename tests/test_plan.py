@@ -1,0 +1,247 @@
+"""Plans: the paper's studies by name, ids that tell work apart, bad input in words."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from fallow.dynamics.conditions import Condition
+from fallow.errors import FallowError
+from fallow.study import Cell, Plan
+from fallow.study.fleets import check_fit, fleets_of
+from fallow.study.named import STUDIES, find_plan, part, read_toml
+
+N_BRANCHES = {
+    "table1": 4 * 4 * 5,
+    "table2": 3 * 4 * 5,
+    "table3": (3 * 3 + 3 * 2 + 3 * 2) * 5,
+    "recurrence": 7 * 2 * 5,
+    "magnitude": (6 + 3) * 2 * 5,
+    "window": 6 * 3 * 5,
+}
+
+
+@pytest.mark.parametrize("preset", ["paper", "lean"])
+@pytest.mark.parametrize("name", N_BRANCHES)
+def test_the_studies_of_the_paper(name: str, preset: str) -> None:
+    plan = find_plan(name, preset)
+    branches = plan.branches()
+    assert len(branches) == N_BRANCHES[name]
+    assert len({branch.id for branch in branches}) == len(branches)
+    assert plan.seeds == (0, 1, 2, 3, 4)
+    for cell in plan.cells:
+        assert "none" in cell.conditions
+        assert {"passive", "recency"} <= set(cell.rules)
+
+
+def test_conditions_change_40k_frames_after_the_branch_point() -> None:
+    for name in N_BRANCHES:
+        for branch in STUDIES[name].branches():
+            schedule = Condition.parse(branch.world_condition).schedule
+            expected = None if branch.condition == "none" else 240_000
+            assert schedule.shift_frame == expected
+            on_its_own = Condition.parse(branch.condition)
+            assert str(on_its_own) == branch.condition
+            assert on_its_own.shift == Condition.parse(branch.world_condition).shift
+
+
+def test_recurring_alternates_every_period_reduced_first() -> None:
+    (branch,) = (
+        own
+        for own in STUDIES["recurrence"].branches()
+        if own.condition == "recurring:period_frames=10000"
+        and own.rule == "passive"
+        and own.seed == 0
+    )
+    condition = Condition.parse(branch.world_condition)
+    frames = [239_999, 240_000, 249_999, 250_000, 260_000]
+    assert [condition.regime(frame) for frame in frames] == [0, 1, 1, 0, 1]
+
+
+def test_trunks_are_shared_within_a_set_and_differ_between_sets() -> None:
+    trunks = {name: {t.id for t in plan.trunks()} for name, plan in STUDIES.items()}
+    assert trunks["table1"] == trunks["recurrence"]
+    assert trunks["table2"] == trunks["window"]
+    assert not trunks["table1"] & trunks["table2"]
+    assert trunks["magnitude"] == trunks["table1"] | trunks["table2"]
+    assert trunks["table1"] < trunks["table3"]
+    seeds = {t.training_seed for t in STUDIES["table2"].trunks()}
+    assert len(seeds) == 5 and not seeds & set(range(5))
+
+
+def test_ids_stay_and_differ_where_results_would() -> None:
+    """The ids of a release are known by number: work done before is found again."""
+    plan = STUDIES["table1"]
+    first = plan.branches()[0]
+    assert first.id == find_plan("table1", "lean").branches()[0].id
+    others = [
+        dataclasses.replace(plan, trunk_frames=208_000),
+        dataclasses.replace(plan, branch_frames=140_000),
+        dataclasses.replace(plan, preset="paper"),
+        dataclasses.replace(plan, capacity_transitions=600_000),
+        dataclasses.replace(plan, n_episodes=5),
+    ]
+    ids = {own.branches()[0].id for own in others}
+    assert len(ids) == len(others) and first.id not in ids
+    # the first branch has no change, so that the frame of the change is nothing to it
+    later = dataclasses.replace(plan, shift_frame=44_000).branches()
+    assert later[0].id == first.id and later[4].id != plan.branches()[4].id
+    same = [
+        dataclasses.replace(plan, name="another"),
+        dataclasses.replace(plan, device="h200"),
+        dataclasses.replace(plan, save_frames=1_000),
+        part(plan, [0]),
+    ]
+    assert {own.branches()[0].id for own in same} == {first.id}
+
+
+def test_plans_come_back_from_json() -> None:
+    for plan in STUDIES.values():
+        content = json.loads(json.dumps(plan.content()))
+        assert Plan.from_content(content) == plan
+
+
+def test_a_part_has_all_conditions_and_rules_of_some_seeds() -> None:
+    plan = find_plan("table1", seeds="0-1")
+    assert len(plan.branches()) == 32
+    whole = {branch.id for branch in STUDIES["table1"].branches()}
+    assert {branch.id for branch in plan.branches()} < whole
+    with pytest.raises(FallowError, match="has no seed 7; its seeds are 0, 1, 2"):
+        find_plan("table1", seeds="7")
+
+
+# -------------------------------------------------------------------- fleets
+
+
+def test_fleets_split_by_seed_and_fit_the_device() -> None:
+    plan = dataclasses.replace(find_plan("table1", "paper"), device="h200")
+    fleets = fleets_of(plan)
+    assert [len(fleet.branches) for fleet in fleets] == [48, 32]
+    for fleet in fleets:
+        seeds = {branch.seed for branch in fleet.branches}
+        assert seeds == {trunk.seed for trunk in fleet.trunks}
+        assert len(fleet.branches) == 16 * len(seeds)
+    check_fit(plan, fleets)
+    on_cpu = fleets_of(dataclasses.replace(plan, device="cpu", preset="tiny"))
+    assert [len(fleet.branches) for fleet in on_cpu] == [16] * 5
+    together = dataclasses.replace(plan, preset="tiny", seeds_per_fleet=5)
+    assert [len(fleet.branches) for fleet in fleets_of(together)] == [80]
+
+
+def test_fleets_that_do_not_fit_are_refused() -> None:
+    plan = dataclasses.replace(find_plan("table1", "paper"), device="1GiB")
+    with pytest.raises(FallowError, match=r"16 branches of seed 0 need about .* GiB"):
+        check_fit(plan, fleets_of(plan))
+    with pytest.raises(FallowError, match="unknown device 'h20': did you mean 'h200'"):
+        fleets_of(dataclasses.replace(plan, device="h20"))
+    with pytest.raises(FallowError, match="cannot read device 'manyGiB'"):
+        fleets_of(dataclasses.replace(plan, device="manyGiB"))
+
+
+def test_dry_run_prints_what_it_would_take(run) -> None:
+    for preset in ("paper", "lean"):
+        code, out, _ = run("study", "table1", "--dry-run", "--preset", preset)
+        assert code == 0
+        lines = {line.split()[0]: line for line in out.splitlines()}
+        assert lines["branches"].split() == ["branches", "80"]
+        assert lines["trunks"].split() == ["trunks", "5"]
+        # 100 at first, then 2 for each of (330,000 / 8 - 625) steps and (200,000 / 8)
+        trunk, whole = 100 + 2 * (25_000 - 625), 100 + 2 * (41_250 - 625)
+        assert f"{5 * trunk + 80 * (whole - trunk):,}" in lines["updates"]
+        assert "GiB" in lines["memory"] and "about" in lines["time"]
+
+
+# -------------------------------------------------------------------- bad input
+
+TOML = """
+name = "mine"
+preset = "tiny"
+seeds = "0-1"
+trunk_frames = 8000
+branch_frames = 16000
+shift_frame = 8000
+capacity_transitions = 20000
+
+[[cells]]
+task = "cartpole-swingup"
+conditions = ["none", "gain"]
+rules = ["passive", "recency:window_transitions=2000"]
+"""
+
+
+def test_a_study_from_a_file(tmp_path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(TOML)
+    plan = read_toml(path)
+    cell = Cell("cartpole-swingup", "dreamer", ("none", "gain"), plan.rules)
+    assert plan.cells == (cell,) and plan.seeds == (0, 1)
+    assert plan.branches()[-1].world_condition == "gain:shift_frame=16000"
+    assert find_plan(str(path)) == plan
+
+
+def test_the_example_file_can_be_read() -> None:
+    plan = read_toml(Path(__file__).parents[1] / "examples" / "study.toml")
+    assert len(plan.branches()) == 3 * 3 * 5
+
+
+@pytest.mark.parametrize(
+    ("line", "bad", "words"),
+    [
+        ('task = "cartpole-swingup"', 'task = "cartpol"', "unknown task 'cartpol'"),
+        ('"gain"', '"gian"', "unknown condition 'gian': did you mean 'gain'"),
+        ('"passive"', '"pasive"', "unknown rule 'pasive'"),
+        ('"passive"', '"passive", "passive"', "rule 'passive' is in a cell twice"),
+        ('"gain"', '"gain:shift_frame=3"', "give it once, as the study's shift_frame"),
+        ('"gain"', "3", "write a list of texts"),
+        ('preset = "tiny"', 'preset = "huge"', "unknown preset of dreamer 'huge'"),
+        ('seeds = "0-1"', "seeds = []", "has no seeds"),
+        ('seeds = "0-1"', "seeds = [0, 0]", "a seed twice"),
+        ('seeds = "0-1"', 'seeds = "b"', "cannot read seeds 'b'"),
+        ('seeds = "0-1"', "seeds = [-1]", "0 or more"),
+        ("shift_frame = 8000", "shift_frame = 16000", "a branch ends at 16,000"),
+        ("trunk_frames = 8000", "trunk_frames = 9000", "multiples of 4,000"),
+        ("trunk_frames = 8000", "trunk_frames = 0", "trunk_frames is 0"),
+        ("branch_frames = 16000", "evaluate_frames = 1.5", "evaluate_frames is 1.5"),
+        ("branch_frames = 16000", "branch_frame = 1", "did you mean 'branch_frames'"),
+        ("capacity_transitions = 20000", "capacity_transitions = 100", "can hold 100"),
+        ('name = "mine"', "", "needs a name"),
+        ('name = "mine"', 'name = "a/b"', "letters, digits"),
+        ("[[cells]]", "[cells]", "cells are tables"),
+        ('task = "cartpole-swingup"', "colour = 1", "option of a cell 'colour'"),
+        ("[[cells]]", "[[cells", "mine.toml"),
+    ],
+)  # fmt: skip
+def test_bad_files_end_in_one_sentence(line, bad, words, tmp_path, run) -> None:
+    assert line in TOML
+    path = tmp_path / "mine.toml"
+    path.write_text(TOML.replace(line, bad))
+    code, _, error = run("study", path, "--out", tmp_path / "out")
+    assert code == 2
+    assert words in error and "mine.toml" in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_unknown_studies_and_impossible_bodies(tmp_path, run) -> None:
+    code, _, error = run("study", "tabel1")
+    assert code == 2 and "did you mean 'table1'" in error
+    code, _, error = run("study", tmp_path / "nothing.toml")
+    assert code == 2 and "there is no study file" in error
+    code, _, error = run("study")
+    assert code == 2 and "name one study" in error
+    path = tmp_path / "mine.toml"
+    path.write_text(TOML.replace('"gain"', '"damage:actuator=3"'))
+    code, _, error = run("study", path, "--out", tmp_path / "out")
+    assert code == 2 and "actuator" in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_cells_must_not_hold_the_same_branch() -> None:
+    cell = Cell(rules=("passive",))
+    with pytest.raises(FallowError, match=r"none with passive .* is in two cells"):
+        Plan("twice", (cell, cell))
+    with pytest.raises(FallowError, match="has no cells"):
+        Plan("nothing", ())
+    with pytest.raises(FallowError, match="has no rule"):
+        Cell(rules=())

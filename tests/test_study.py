@@ -1,0 +1,134 @@
+"""A whole study in small: what it leaves, and that killing it changes nothing."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import micro_study
+import pytest
+from micro_study import (
+    CAPACITY,
+    EVERYTHING,
+    UPDATES_PER_SAVE,
+    rows_but_time,
+    small_plan,
+)
+
+from fallow.agents.fleet import build_agent
+from fallow.logs import read_history
+from fallow.study.engines import run_study
+from fallow.study.fleets import updates_until
+from fallow.study.folder import read_study
+from fallow.study.status import status_of
+
+N_KILLS = 3
+PLAN = small_plan()
+BRANCHES = PLAN.branches()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A study that was never stopped."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    run_study(PLAN, folder)
+    return folder
+
+
+def test_the_table_has_a_row_for_every_branch_and_evaluation(whole) -> None:
+    rows = rows_but_time(whole / "results.csv")
+    assert [row.branch_frame for row in rows] == [150] * 6 + [450] * 6
+    assert {row.trunk for row in rows} == {PLAN.trunks()[0].id}
+    keys = {(row.condition, row.rule, row.seed) for row in rows}
+    assert keys == {(b.condition, b.rule, b.seed) for b in BRANCHES}
+    schedule = build_agent("cartpole-swingup", "dreamer", PLAN.preset).schedule
+    for row in rows:
+        assert row.frame == row.branch_frame + PLAN.trunk_frames
+        assert row.updates == updates_until(schedule, row.frame) > 0
+        assert row.mean_return > 0
+        changed = row.branch_frame == 450 and row.condition != "none"
+        reduced = changed and row.condition.startswith("gain")
+        assert row.regime == int(reduced)
+        # the trunk is stale, and the running episode is of the present regime
+        assert row.auc == (1.0 if reduced else None)
+        assert (row.stale_share > 0) == changed
+
+
+def test_it_can_be_read_with_pyarrow_alone(whole) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(whole / "results.parquet").to_pylist()
+    rows = rows_but_time(whole / "results.csv")
+    assert [row["updates"] for row in table] == [row.updates for row in rows]
+    assert [tuple(row["returns"]) for row in table] == [row.returns for row in rows]
+
+
+def test_free_checks_to_the_bit(whole) -> None:
+    """A window that holds all is passive, and a gain of 1 is no change."""
+    rows = rows_but_time(whole / "results.csv")
+    told = {(r.condition, r.rule, r.branch_frame): (r.returns, r.updates) for r in rows}
+    for condition in PLAN.conditions:
+        for frame in (150, 450):
+            window = told[condition, EVERYTHING, frame]
+            assert window == told[condition, "passive", frame]
+    for rule in PLAN.rules:
+        assert told["gain:g=1.0", rule, 450] == told["none", rule, 450]
+    assert told[PLAN.conditions[2], "passive", 450] != told["none", "passive", 450]
+    by_id = {(b.condition, b.rule): b.id for b in BRANCHES}
+    pair = [by_id["none", "passive"], by_id["none", EVERYTHING]]
+    one, other = (whole / "histories" / f"{own}.fallow" for own in pair)
+    assert one.read_bytes() == other.read_bytes()
+    assert (PLAN.trunk_frames + PLAN.branch_frames) / 2 <= CAPACITY
+
+
+def test_histories_of_trunks_and_branches_follow_each_other(whole) -> None:
+    trunk = read_history(whole / "histories" / f"{PLAN.trunks()[0].id}.fallow")
+    assert [episode.start_frame for episode in trunk.episodes] == [0]
+    assert sum(episode.n_transitions for episode in trunk.episodes) == 500
+    names = {path.stem for path in (whole / "histories").iterdir()}
+    assert names == {PLAN.trunks()[0].id} | {branch.id for branch in BRANCHES}
+
+
+def test_a_finished_study_is_left_alone(whole, monkeypatch) -> None:
+    before = (whole / "results.csv").read_bytes()
+    monkeypatch.setattr("fallow.study.running.Fleet", None)
+    run_study(PLAN, whole)
+    assert (whole / "results.csv").read_bytes() == before
+    status = status_of(whole)
+    assert status.is_done and not status.is_running
+    assert status.updates_done == status.updates_total
+    assert not list((whole / "fleets").glob("*/checkpoint*"))
+
+
+def start(folder: Path, counter: Path) -> subprocess.Popen:
+    script = Path(micro_study.__file__)
+    return subprocess.Popen([sys.executable, script, folder, counter])
+
+
+def made(counter: Path) -> int:
+    return counter.stat().st_size if counter.exists() else 0
+
+
+def test_killed_at_random_moments_it_ends_the_same(whole, tmp_path) -> None:
+    """And redoes less than one checkpoint interval for each kill."""
+    folder, counter = tmp_path / "killed", tmp_path / "counter"
+    dice = random.Random()
+    total = status_of(whole).updates_total
+    for kill in range(N_KILLS):
+        process = start(folder, counter)
+        # one share of the work each time, so that all of it sees kills
+        until = made(counter) + dice.randrange(1, total // (N_KILLS + 1))
+        while made(counter) < until and process.poll() is None:
+            time.sleep(0.002)
+        time.sleep(dice.random() * 0.2)  # also between two steps, or while saving
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL, f"kill {kill}"
+    assert start(folder, counter).wait() == 0
+    assert rows_but_time(folder / "results.csv") == rows_but_time(whole / "results.csv")
+    for history in (whole / "histories").iterdir():
+        own = folder / "histories" / history.name
+        assert own.read_bytes() == history.read_bytes()
+    redone = made(counter) - total
+    assert 0 <= redone < N_KILLS * UPDATES_PER_SAVE * len(BRANCHES)
+    assert read_study(folder).plan == PLAN

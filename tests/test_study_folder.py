@@ -1,0 +1,379 @@
+"""A study's folder: locks, damage, parts, no space; training itself is pretended."""
+
+import dataclasses
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fallow.agents import training
+from fallow.agents.fleet import LearningError
+from fallow.agents.results import book_auc
+from fallow.dynamics.conditions import Condition
+from fallow.errors import FallowError
+from fallow.replay.book import Book
+from fallow.replay.staleness import mean_auc
+from fallow.results import Evaluation, read_results, write_results
+from fallow.study import Cell, Plan, engines, running
+from fallow.study import trunks as trunks_module
+from fallow.study.engines import run_study
+from fallow.study.folder import open_study, read_study
+from fallow.study.lock import Locked, is_held, lock
+from fallow.study.merge import merge
+from fallow.study.named import part
+from fallow.study.status import status_of
+
+CELL = Cell("cartpole-swingup", "dreamer", ("none", "gain"), ("passive", "reset"))
+PLAN = Plan(
+    "pretended",
+    (CELL,),
+    preset="tiny",
+    seeds=(0, 1, 2),
+    trunk_frames=8_000,
+    capacity_transitions=20_000,
+)
+
+
+class Pretender:
+    """Stands for training: instead of learning, it writes what a fleet leaves."""
+
+    def __init__(self) -> None:
+        self.lived: list[str] = []
+        self.messages: list[str] = []
+        self.full_at: str = ""
+        self.fleet = dataclasses.make_dataclass("Fleet", ["branches"])
+
+    def make(self, task, agent, branches, capacity):
+        return self.fleet(branches)
+
+    def live(self, fleet, leg, folder, labels, watch=None, begin=None):
+        saved = folder / "checkpoint"
+        if saved.exists() and "damaged" in (saved / "000.agent").read_text():
+            raise training.Damaged(f"{saved / '000.agent'}: its checksum is wrong")
+        self.lived.append(folder.name)
+        if folder.name == self.full_at:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        saved.mkdir(parents=True, exist_ok=True)
+        for index, label in enumerate(labels):
+            for name in ("agent", "replay"):
+                (saved / f"{index:03d}.{name}").write_text(label.trunk)
+            history = folder / "histories" / f"{index:03d}.fallow"
+            history.parent.mkdir(exist_ok=True)
+            history.write_text(f"{label.seed} {label.rule}")
+        rows = [
+            Evaluation(
+                **dataclasses.asdict(label),
+                frame=leg.until_frame,
+                branch_frame=leg.until_frame - leg.begin_frame,
+                regime=0,
+                updates=1,
+                mean_return=float(label.seed),
+                returns=(1.0,),
+                wall_s=1.0,
+            )
+            for label in labels
+        ]
+        write_results(folder / "results.csv", rows)
+
+    def watch(self, event) -> None:
+        if event.progress.message:
+            self.messages.append(event.progress.message)
+
+
+@pytest.fixture
+def pretender(monkeypatch) -> Pretender:
+    pretender = Pretender()
+    for module in (running, trunks_module):
+        monkeypatch.setattr(module, "Fleet", pretender.make)
+    monkeypatch.setattr(training, "live", pretender.live)
+    return pretender
+
+
+@pytest.fixture
+def done(pretender, tmp_path) -> Path:
+    """A finished study of three fleets."""
+    run_study(PLAN, tmp_path / "done", pretender.watch)
+    pretender.lived.clear()
+    return tmp_path / "done"
+
+
+def table(folder: Path) -> list[Evaluation]:
+    return read_results(folder / "results.csv")
+
+
+# -------------------------------------------------------------------- going on
+
+
+def test_rows_stand_in_the_order_of_the_plan(done) -> None:
+    keys = [(row.seed, row.condition, row.rule) for row in table(done)]
+    assert keys == [(b.seed, b.condition, b.rule) for b in PLAN.branches()]
+    assert [row.seed for row in read_results(done / "trunks.csv")] == [0, 1, 2]
+
+
+def test_a_finished_study_runs_nothing_again(done, pretender) -> None:
+    run_study(PLAN, done, pretender.watch)
+    assert pretender.lived == []
+
+
+def test_trunks_are_shared_between_studies(done, pretender) -> None:
+    other = dataclasses.replace(PLAN, name="other", branch_frames=120_000)
+    run_study(other, done.parent / "other")
+    assert not [name for name in pretender.lived if name.startswith("work-")]
+    assert len(pretender.lived) == 3
+    elsewhere = done.parent / "elsewhere"
+    run_study(other, done.parent / "third", trunks=elsewhere)
+    assert len([name for name in pretender.lived if name.startswith("work-")]) == 3
+    assert read_study(done.parent / "third").store == elsewhere
+
+
+def test_the_folder_of_another_plan_is_refused(done, tmp_path, run) -> None:
+    longer = dataclasses.replace(PLAN, branch_frames=140_000)
+    with pytest.raises(FallowError, match="its branch_frames is 130000, not 140000"):
+        run_study(longer, done)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    with pytest.raises(FallowError, match="no study's folder and not empty"):
+        run_study(PLAN, tmp_path / "mine")
+    code, _, error = run("study", "--resume", tmp_path / "nothing")
+    assert code == 2 and "it has no plan.json" in error
+    (done / "plan.json").write_text("{")
+    code, _, error = run("status", done)
+    assert code == 2 and "plan.json is damaged" in error
+
+
+# -------------------------------------------------------------------- damage
+
+
+def test_a_changed_table_is_set_aside_and_its_fleet_run_again(done, pretender) -> None:
+    before = table(done)
+    fleet = read_study(done).fleets[1]
+    path = done / "fleets" / fleet.id / "results.csv"
+    path.write_text(path.read_text().replace("passive", "passivf"))
+    assert status_of(done).n_branches("done") == 8
+    run_study(PLAN, done, pretender.watch)
+    assert pretender.lived == [fleet.id]
+    assert table(done) == before
+    (message,) = pretender.messages
+    assert fleet.id in message and "damaged-0" in message and "4 branches" in message
+    assert (done / "fleets" / f"{fleet.id}.damaged-0" / "results.csv").exists()
+
+
+def test_a_damaged_checkpoint_is_named_and_set_aside(done, pretender) -> None:
+    before = table(done)
+    fleet = read_study(done).fleets[0]
+    folder = done / "fleets" / fleet.id
+    (folder / "done.json").unlink()
+    (folder / "checkpoint").mkdir()
+    (folder / "checkpoint" / "000.agent").write_text("damaged")
+    run_study(PLAN, done, pretender.watch)
+    assert pretender.lived == [fleet.id] and table(done) == before
+    assert "000.agent: its checksum is wrong" in pretender.messages[0]
+
+
+def test_a_damaged_trunk_is_trained_again(done, pretender, monkeypatch) -> None:
+    fleet = read_study(done).fleets[0]
+    trunk = done.parent / "trunks" / fleet.trunks[0].id
+    (done / "fleets" / fleet.id / "done.json").unlink()
+
+    def live(*arguments, begin=None, **options):
+        if begin is not None:
+            begin(arguments[0])  # reads the trunk, which is no checkpoint at all
+        return pretender.live(*arguments, **options)
+
+    monkeypatch.setattr(training, "live", live)
+    with pytest.raises(FallowError, match=r"000\.agent cannot be read.*a trunk"):
+        run_study(PLAN, done, pretender.watch)  # and so is the one trained again
+    assert trunk.with_name(f"{trunk.name}.damaged-0").exists()
+    assert [name for name in pretender.lived if name.startswith("work-")]
+
+
+def test_no_space_left_is_one_sentence(pretender, tmp_path) -> None:
+    run_study(PLAN, tmp_path / "study")
+    fleet = read_study(tmp_path / "study").fleets[2]
+    (tmp_path / "study" / "fleets" / fleet.id / "done.json").unlink()
+    pretender.full_at = fleet.id
+    with pytest.raises(FallowError, match=r"no space is left for .*study.*make room"):
+        run_study(PLAN, tmp_path / "study")
+    pretender.full_at = ""
+    run_study(PLAN, tmp_path / "study")
+    assert status_of(tmp_path / "study").is_done
+
+
+def test_a_fleet_that_fails_is_told_and_the_others_go_on(pretender, tmp_path) -> None:
+    folder = tmp_path / "study"
+    bad = open_study(PLAN, folder).fleets[0]
+    live = pretender.live
+
+    def fails(fleet, leg, own, labels, *more, **options):
+        if own.name == bad.id:
+            raise LearningError("a loss of branch 2 is nan")
+        live(fleet, leg, own, labels, *more, **options)
+
+    training.live = fails  # the fixture puts the true one back
+    with pytest.raises(FallowError, match=r"1 of 3 fleets failed.*branch 2 is nan"):
+        run_study(PLAN, folder, pretender.watch)
+    assert f"fleet {bad.id} failed" in pretender.messages[0]
+    status = status_of(folder)
+    assert [own.state for own in status.fleets] == ["failed", "done", "done"]
+    assert {row.seed for row in table(folder)} == {1, 2}
+    training.live = live
+    run_study(PLAN, folder)
+    assert status_of(folder).is_done
+
+
+# -------------------------------------------------------------------- locks
+
+HOLD = """
+import sys, time
+from fallow.study.lock import lock
+with lock(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_process_is_refused_until_the_first_dies(done, pretender) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, done / "lock"], stdout=subprocess.PIPE
+    )
+    assert holder.stdout.readline() == b"held\n"
+    try:
+        assert is_held(done / "lock") and status_of(done).is_running
+        with pytest.raises(Locked, match=f"in use by process {holder.pid} on"):
+            run_study(PLAN, done)
+    finally:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+    assert not is_held(done / "lock")
+    run_study(PLAN, done)
+
+
+def test_a_lock_is_free_again_after_an_error(tmp_path) -> None:
+    with pytest.raises(KeyError), lock(tmp_path / "lock"):
+        raise KeyError
+    with lock(tmp_path / "lock"):
+        pass
+
+
+# -------------------------------------------------------------------- status, parts
+
+
+def test_status_of_a_study_that_was_stopped(done, run) -> None:
+    first, second, third = read_study(done).fleets
+    for fleet in (second, third):
+        (done / "fleets" / fleet.id / "done.json").unlink()
+    half = first.cost.trunk_updates + first.cost.branch_updates // 2
+    told = {"stage": "branches", "frame": 70_000, "until_frame": 138_000}
+    told |= {"n_updates": half, "session_updates": 1000, "session_s": 10, "time": 0}
+    path = done / "fleets" / second.id / "status.json"
+    path.write_text(json.dumps(told))
+    status = status_of(done)
+    assert [own.state for own in status.fleets] == ["done", "stopped", "left"]
+    trunks = 3 * first.cost.trunk_updates
+    made = trunks + first.n_updates + 4 * (half - first.cost.trunk_updates)
+    assert status.updates_done == made
+    left = trunks + 3 * first.n_updates - made
+    assert status.seconds_left == pytest.approx(left / 100)
+    code, out, _ = run("status", done)
+    assert code == 0
+    assert "4 of 12 branches done, 0 running, 4 begun and stopped, 4 left" in out
+    assert "70,000 of 138,000" in out and "once it goes on" in out
+
+
+def test_parts_run_apart_and_joined_equal_the_whole(done, pretender, run) -> None:
+    names = []
+    for seeds in ([2, 0], [1]):
+        names.append(done.parent / f"part-{seeds[0]}")
+        run_study(part(PLAN, seeds), names[-1], pretender.watch)
+    joined = done.parent / "joined"
+    code, out, _ = run("study", "merge", *names, "--out", joined)
+    assert code == 0 and str(joined / "results.csv") in out
+    assert table(joined) == table(done)
+    assert read_study(joined).plan == PLAN
+    assert status_of(joined).is_done
+    histories = {path.name for path in (done / "histories").iterdir()}
+    assert {path.name for path in (joined / "histories").iterdir()} == histories
+    assert len(read_results(joined / "trunks.csv")) == 3
+
+
+def test_what_cannot_be_joined_is_told(done, pretender, tmp_path, run) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(FallowError, match=r"seed 0 is in .*done and in .*done"):
+        merge([done, done], out)
+    other = dataclasses.replace(PLAN, n_episodes=3, seeds=(7,))
+    run_study(other, tmp_path / "other")
+    with pytest.raises(FallowError, match="its n_episodes is 3, not 10"):
+        merge([done, tmp_path / "other"], out)
+    with pytest.raises(FallowError, match="two parts or more"):
+        merge([done], out)
+    more = dataclasses.replace(PLAN, seeds=(8,))
+    study = run_study(more, tmp_path / "more")
+    (study.fleet_folder(study.fleets[0]) / "done.json").unlink()
+    with pytest.raises(FallowError, match=r"more is not finished: fallow study --res"):
+        merge([done, tmp_path / "more"], out)
+    with pytest.raises(FallowError, match="is not empty"):
+        merge([done, tmp_path / "more"], done)
+    assert not out.exists()
+    assert run("study", "merge", done, done)[0] == 2
+
+
+def test_unknown_engines_are_named(tmp_path) -> None:
+    with pytest.raises(FallowError, match="unknown engine 'rey': did you mean 'ray'"):
+        run_study(PLAN, tmp_path / "x", engine="rey")
+    assert set(engines.ENGINES) == {"local", "ray"}
+
+
+# -------------------------------------------------------------------- staleness
+
+
+def auc_of(condition: str, n_worlds: int = 4) -> float | None:
+    """AUC of a protocol's branch, averaged over its nine evaluations after 40k."""
+    own = Condition.parse(condition)
+    schedule = dataclasses.replace(own.schedule, shift_frame=240_000)
+    frames_per_step, steps = 2 * n_worlds, 500
+    book, aucs = Book(n_worlds, 1_000), []  # the capacity is nothing to it
+    for step in range(330_000 // frames_per_step):
+        if step % steps == 0:
+            book.advance_all([True] * n_worlds, None)
+        book.advance_all([False] * n_worlds, None)
+        frame = step * frames_per_step
+        book.present_regime = schedule.regime(schedule.segment(frame))
+        frame += frames_per_step
+        if frame >= 245_000 and (frame - 245_000) % 10_000 == 0:
+            regime = schedule.regime(schedule.segment(frame))
+            aucs.append(book_auc(book, regime))
+    assert len(aucs) == 9
+    return mean_auc(aucs)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("gain", 1.00),
+        ("recurring:period_frames=10000", 0.55),
+        ("recurring", 0.56),
+        ("recurring:period_frames=60000", 0.69),
+        ("recurring:period_frames=80000", 0.89),
+    ],
+)
+def test_auc_of_the_protocol(condition: str, expected: float) -> None:
+    """The averages that the design works out."""
+    assert auc_of(condition) == pytest.approx(expected, abs=0.006)
+
+
+def test_auc_where_there_is_none() -> None:
+    book = Book(1, 1_000)
+    book.advance_all([True], None)
+    assert book_auc(book, 0) is None  # no transition yet
+    assert book_auc(book, -1) is None  # no regimes
+    for regime in (0, 1):
+        book.present_regime = regime
+        for _ in range(10):
+            book.advance_all([False], None)
+        book.end_episode(0)
+    assert book_auc(book, 1) == 1.0 and book_auc(book, 0) == 0.0

@@ -1,0 +1,75 @@
+"""What a study shows while it runs: plain lines where there is no terminal."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from fallow.agents.training import Progress
+from fallow.report.study_view import StudyView
+from fallow.study import Cell, Plan
+from fallow.study.estimate import in_words
+from fallow.study.folder import open_study
+from fallow.study.running import Event
+
+PLAN = Plan(
+    "shown",
+    (Cell("cartpole-swingup", "dreamer", ("none",), ("passive", "recency")),),
+    preset="tiny",
+    seeds=(3, 4),
+    trunk_frames=8_000,
+    capacity_transitions=20_000,
+)
+
+
+@pytest.fixture
+def study(tmp_path):
+    return open_study(PLAN, tmp_path / "study")
+
+
+def events(study) -> list[Event]:
+    fleet = study.fleets[1]
+    judged = np.array([[10.0, 30.0], [50.0, 70.0]])
+    path = study.fleet_folder(fleet) / "status.json"
+    path.parent.mkdir(parents=True)
+    told = {"stage": "branches", "frame": 13_000, "until_frame": 138_000, "time": 0}
+    told |= {"n_updates": 3_000, "session_updates": 2_000, "session_s": 20}
+    path.write_text(json.dumps(told))
+    return [
+        Event(fleet, "branches", Progress(12_000, 138_000, 2_900, 100.0)),
+        Event(fleet, "branches", Progress(13_000, 138_000, 3_000, 100.0, judged)),
+        Event(fleet, "branches", Progress(0, 0, 0, 0.0, message="000.agent is bad")),
+    ]
+
+
+def test_without_a_terminal_there_are_lines(study, capsys) -> None:
+    with StudyView(study.folder) as view:
+        for event in events(study):
+            view(event)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert "cartpole-swingup seed 4" in lines[0]
+    assert "13,000 of 138,000" in lines[0] and "mean return   40.0" in lines[0]
+    assert lines[1] == "000.agent is bad"
+
+
+def test_on_a_terminal_there_are_bars_with_the_time_left(study, monkeypatch) -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=120)
+    monkeypatch.setattr("fallow.report.study_view.Console", lambda: console)
+    with StudyView(study.folder) as view:
+        for event in events(study):
+            view(event)
+    shown = screen.getvalue()
+    assert "0 of 4 branches" in shown and "left" in shown
+    assert "100 updates/s" in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(4, "4 s"), (89, "89 s"), (200, "3 min"), (7_300, "2 h"), (200_000, "2 days")],
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert in_words(seconds) == words
