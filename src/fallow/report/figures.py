@@ -1,48 +1,34 @@
-"""The figures of a diagnosis, as SVG to be put into a page.
+"""The figures of a diagnosis: response traces, and the plane of both gates."""
 
-Colours are written as CSS variables, so that one drawing serves light and dark pages;
-text stays text.
-"""
-
-import html
-import io
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context, style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fallow.diagnose import Diagnosis
+from fallow.report.drawing import (
+    AXIS,
+    FRESH,
+    HEIGHT_IN,
+    INK,
+    STALE,
+    TRACE,
+    WIDTH_IN,
+    styled,
+)
 from fallow.response.decision import AUC_GATE, MAGNITUDE_GATE
 
-STYLE = Path(__file__).with_name("style.mplstyle")
-INK, AXIS, GRID = "#1f2328", "#666666", "#e5e5e5"
-TRACE, STALE, FRESH = "#2b6c99", "#d1662b", "#4b8b4b"
-VARIABLES = {
-    INK: "--ink",
-    AXIS: "--axis",
-    GRID: "--grid",
-    TRACE: "--trace",
-    STALE: "--stale",
-    FRESH: "--fresh",
-}
-WIDTH_IN, HEIGHT_IN = 4.6, 2.1
-"""Legible at the width of a phone, two side by side on a desk."""
-PLAIN: Any = {"text.parse_math": False, "svg.hashsalt": "fallow"}
-NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 MOST_POINTS = 2000
 """Episodes drawn one by one; longer series are thinned to the ends of short spans."""
 
 
-def trace(diagnosis: Diagnosis, values: np.ndarray, title: str) -> str:
+def trace(diagnosis: Diagnosis, values: np.ndarray, title: str) -> Figure:
     """One response series (k,) over episodes, its segments, and where they change."""
     decision = diagnosis.decision
-    with _style():
+    with styled():
         figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
         axes = figure.add_subplot()
         for segment in decision.segments:
@@ -61,12 +47,12 @@ def trace(diagnosis: Diagnosis, values: np.ndarray, title: str) -> str:
         axes.set_xlabel("episode")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.yaxis.set_major_locator(MaxNLocator(4))
-        return _svg(figure, f"response of {title} over episodes")
+        return figure
 
 
-def plane(diagnoses: Sequence[Diagnosis]) -> str:
+def plane(diagnoses: Sequence[Diagnosis]) -> Figure:
     """AUC against magnitude with both gates, and where each log lies."""
-    with _style():
+    with styled():
         figure = Figure(figsize=(WIDTH_IN, WIDTH_IN * 0.72))
         axes = figure.add_subplot()
         low, high = _range(diagnoses)
@@ -85,7 +71,7 @@ def plane(diagnoses: Sequence[Diagnosis]) -> str:
         axes.set(ylabel="magnitude m̂", title="both gates")
         axes.xaxis.set_major_locator(MaxNLocator(6))
         axes.yaxis.set_major_locator(MaxNLocator(5))
-        return _svg(figure, "age-staleness AUC against magnitude, with both gates")
+        return figure
 
 
 def _point(axes: Axes, diagnosis: Diagnosis, low: float, high: float) -> None:
@@ -119,23 +105,3 @@ def _thinned(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ends = [{int(s[filled[s].argmin()]), int(s[filled[s].argmax()])} for s in spans]
     kept = np.array(sorted(set().union(*ends)))
     return kept, values[kept]
-
-
-@contextmanager
-def _style() -> Iterator[None]:
-    """The project's style; a name with a dollar sign in it is no formula."""
-    inks = ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor")
-    own = {**dict.fromkeys(inks, INK), "xtick.color": AXIS, "ytick.color": AXIS}
-    with style.context([STYLE, own]), rc_context(PLAIN):
-        yield
-
-
-def _svg(figure: Figure, label: str) -> str:
-    file = io.StringIO()
-    figure.savefig(file, format="svg", transparent=True, metadata=NO_METADATA)
-    drawn = file.getvalue()
-    drawn = drawn[drawn.index("<svg") :]
-    for colour, variable in VARIABLES.items():
-        drawn = drawn.replace(colour, f"var({variable})")
-    label = html.escape(label, quote=True)
-    return drawn.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
