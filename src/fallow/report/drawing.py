@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib import rc_context, style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -125,9 +124,10 @@ def styled() -> Iterator[None]:
         yield
 
 
-def one_axes(height_in: float = HEIGHT_IN, width_in: float = WIDTH_IN) -> Axes:
-    """The axes of a new figure, reachable as `axes.figure`; call it when styled."""
-    return Figure(figsize=(width_in, height_in)).add_subplot()
+def one_axes(height_in: float, width_in: float = WIDTH_IN) -> tuple[Figure, Axes]:
+    """A new figure with one pair of axes, in inches; call it when styled."""
+    figure = Figure(figsize=(width_in, height_in))
+    return figure, figure.add_subplot()
 
 
 def legend_above(figure: Figure, axes: Axes, columns: int = 4) -> None:
@@ -174,10 +174,3 @@ def shown_option(text: str) -> str:
 def _short(value: Any) -> str:
     big = isinstance(value, int) and abs(value) >= 10_000 and value % 100 == 0
     return thousands(value) if big else options.render("", {"": value})[2:]
-
-
-def mean_and_error(values: np.ndarray) -> tuple[float, float | None]:
-    """Mean and standard error of some numbers; of one number there is no error."""
-    if len(values) < 2:
-        return float(values.mean()), None
-    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
