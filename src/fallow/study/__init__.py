@@ -1,0 +1,1 @@
+"""The paired protocol: plans, trunks and branches, engines, and statistics."""
