@@ -121,7 +121,7 @@ def _auc(condition: str, frame: int) -> float | None:
 
 def _stale_share(level: Level, frame: int) -> float:
     window = 20_000 if "20000" in level.rule else 10_000
-    shares = stale_shares(level.condition, TRUNK_FRAMES, frame, window)
+    shares = stale_shares(Condition.parse(level.condition), TRUNK_FRAMES, frame, window)
     if level.rule.startswith("recency"):
         return shares.rho_w
     return (shares.rho + shares.rho_w) / 2 if level.rule == "wmar" else shares.rho

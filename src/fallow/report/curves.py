@@ -68,13 +68,13 @@ def _curve(rule: str, by_frame: dict[int, list[float]]) -> Curve:
     )
 
 
-def shifted_intervals(condition: str, until_frame: int) -> list[tuple[int, int]]:
+def shifted_intervals(condition: Condition, until_frame: int) -> list[tuple[int, int]]:
     """Frames [begin, end) since the branch point in which the body is not the original.
 
-    None for a condition without regimes, whose level drifts.
+    Empty for a condition without regimes, whose level drifts.
     """
-    schedule = Condition.parse(condition).schedule
-    found, frame = [], 0
+    schedule, frame = condition.schedule, 0
+    found = []
     while frame < until_frame:
         end = int(min(schedule.segment_end(frame), until_frame))
         if schedule.regime(schedule.segment(frame)):
@@ -85,13 +85,14 @@ def shifted_intervals(condition: str, until_frame: int) -> list[tuple[int, int]]
 
 def returns(
     curves: Sequence[Curve],
-    condition: str,
+    condition: Condition | None,
     label: str = "evaluation return",
     most: float | None = None,
 ) -> Figure:
     """Mean and s.e. band of each rule over branch frames, the change, the shading.
 
-    `label` names what the curves are, `most` its largest possible value.
+    A condition that is not known has neither. `label` names what the curves are,
+    `most` its largest possible value.
     """
     with styled():
         figure, axes = one_axes(CURVE_HEIGHT_IN)
@@ -104,7 +105,8 @@ def returns(
             axes.fill_between(curve.branch_frame, low, high, **band)
             name = shown_option(curve.rule)
             axes.plot(curve.branch_frame, curve.mean, label=name, **style.line())
-        draw_change(axes, condition, last)
+        if condition is not None:
+            draw_change(axes, condition, last)
         axes.set(xlabel="frames since the branch point", ylabel=label)
         axes.set(xlim=(0, last * 1.02 or 1), ylim=(0, most))
         axes.xaxis.set_major_formatter(FuncFormatter(thousands))
@@ -113,15 +115,14 @@ def returns(
         return figure
 
 
-def draw_change(axes: Axes, condition: str, last_frame: int) -> None:
+def draw_change(axes: Axes, condition: Condition, last_frame: int) -> None:
     """A vertical line at the first change, and shades where the body is changed."""
-    parsed = Condition.parse(condition)
     shades = shifted_intervals(condition, last_frame)
     for begin, end in shades:
         axes.axvspan(begin, end, color=SHADE, alpha=0.2, linewidth=0, zorder=0)
-    first = parsed.schedule.shift_frame
+    first = condition.schedule.shift_frame
     if first is not None and first < last_frame:
         axes.axvline(first, color=INK, linewidth=1.2, label="first change")
     if shades:
-        name = SHADES.get(parsed.name, "changed")
+        name = SHADES.get(condition.name, "changed")
         axes.fill_between([], [], color=SHADE, alpha=0.2, linewidth=0, label=name)

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fallow import options
+from fallow.errors import FallowError
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 WIDTH_IN, HEIGHT_IN = 4.6, 2.1
@@ -165,8 +166,11 @@ def as_svg(figure: Figure, label: str) -> str:
 
 
 def shown_option(text: str) -> str:
-    """A rule or condition for people: `recency (window_transitions=20000)`."""
-    name, given = options.parse(text)
+    """A rule or condition for people: `recency (window_transitions=20k)`."""
+    try:
+        name, given = options.parse(text)
+    except FallowError:
+        return text
     inside = ", ".join(f"{key}={_short(value)}" for key, value in given.items())
     return f"{name} ({inside})" if inside else name
 

@@ -31,7 +31,9 @@ def render(results: Sequence[Diagnosis | Failure]) -> str:
         caveat=CAVEAT,
         logs=[_view(diagnosis) for diagnosis in diagnoses],
         failures=[r for r in results if isinstance(r, Failure)],
-        plane=_svg(figures.plane(diagnoses), PLANE) if diagnoses else "",
+        plane=_svg(figures.plane([d.decision for d in diagnoses]), PLANE)
+        if diagnoses
+        else "",
         penalty=PENALTY_FACTOR,
         min_segment=MIN_SEGMENT,
         z_limit=Z_LIMIT,
@@ -52,7 +54,7 @@ def _svg(figure: Figure, label: str) -> Markup:
 
 
 def _trace(diagnosis: Diagnosis, values: np.ndarray, title: str) -> Markup:
-    figure = figures.trace(diagnosis, values, title)
+    figure = figures.trace(diagnosis.decision, diagnosis.truth, values, title)
     return _svg(figure, f"response of {title} over episodes")
 
 

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fallow.dynamics.conditions import Condition
+from fallow.dynamics.schedules import Drift
 from fallow.dynamics.shifts import Damage, Gain
 from fallow.dynamics.tasks import TASKS
 from fallow.replay import tradeoff
@@ -88,14 +89,14 @@ class Case:
 
 
 def stale_shares(
-    condition: str, trunk_frames: int, branch_frame: int, window_transitions: int
+    condition: Condition, trunk_frames: int, branch_frame: int, window_transitions: int
 ) -> Shares:
     """Stale shares at a branch frame, from the schedule alone.
 
     Every frame since the trunk's beginning stored its share of a transition; those
     before the branch point are of the original body.
     """
-    schedule = Condition.parse(condition).schedule
+    schedule = condition.schedule
     cuts, frame = [-trunk_frames], 0
     while frame < branch_frame:
         cuts.append(frame)
@@ -116,12 +117,14 @@ def stale_shares(
     return Shares(rho, stale_w / inside, n_window, n_full)
 
 
-def offset_of(condition: str, task: str) -> float | None:
+def offset_of(condition: Condition, task: str) -> float | None:
     """The share of the mean gain that a condition takes; None: it changes no gain."""
-    shift = Condition.parse(condition).shift
+    shift = condition.shift
     if shift is None:
         return 0.0
-    if not isinstance(shift, Gain | Damage):
+    if not isinstance(shift, Gain | Damage) or isinstance(condition.schedule, Drift):
+        return None
+    if task not in TASKS:
         return None
     n_actuators = len(TASKS[task].body.actuator_velocity)
     return float(1 - shift.gains(n_actuators).mean())

@@ -1,0 +1,177 @@
+"""A study as the report reads it: its folder, with whatever is there by now."""
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fallow.dynamics.conditions import Condition
+from fallow.dynamics.schedules import SHIFT_FRAME, Drift, Permanent, Recurring
+from fallow.errors import FallowError
+from fallow.results import Evaluation, read_results
+from fallow.study.statistics import Returns, returns_of
+
+TABLE, PLAN = "results.csv", "plan.json"
+
+
+class Planned(NamedTuple):
+    """A branch that the plan asks for."""
+
+    task: str
+    agent: str
+    preset: str
+    condition: str
+    rule: str
+    seed: int
+    trunk: str = ""
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that a report is a function of."""
+
+    name: str
+    folder: Path
+    rows: tuple[Evaluation, ...]
+    plan: dict[str, Any]
+    """What stands in its file: the plan, versions, …; empty where there is none."""
+    shift_frame: int = SHIFT_FRAME
+    """Since the branch point."""
+    seeds: tuple[int, ...] | None = None
+    """That should be there; None: the plan does not say."""
+    planned: tuple[Planned, ...] = ()
+    """Empty: the plan does not say."""
+    histories: dict[str, Path] = field(default_factory=dict)
+    """By the id of a branch or trunk."""
+    trunk_sets: dict[str, str] = field(default_factory=dict)
+    """The name of the set of each trunk id, where there are several."""
+    notes: tuple[str, ...] = ()
+    """Sentences on what is odd about the folder."""
+
+    @property
+    def trunk_frames(self) -> int:
+        """Frames before the branch point, by the rows themselves."""
+        return max((row.frame - row.branch_frame for row in self.rows), default=0)
+
+    def condition(self, text: str) -> Condition | None:
+        """A condition of the table, its change where the plan puts it.
+
+        None where this version of Fallow knows no such condition.
+        """
+        try:
+            own = Condition.parse(text)
+        except FallowError:
+            return None
+        if isinstance(own.schedule, Permanent | Recurring | Drift):
+            moved = replace(own.schedule, shift_frame=self.shift_frame)
+            return replace(own, schedule=moved)
+        return own
+
+    def returns(self) -> Returns:
+        """J of every branch."""
+        return returns_of(
+            self.rows, self.shift_frame, self.seeds, trunk_sets=self.trunk_sets
+        )
+
+
+def read_study(folder: str | Path) -> Study:
+    """Read a study's folder, finished or not.
+
+    Raises:
+        FallowError: there is no study, or its table is not one of this kind.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FallowError(f"there is no folder {folder}; name that of a study")
+    if not (folder / TABLE).exists() and not (folder / PLAN).exists():
+        raise FallowError(
+            f"{folder} holds no study: neither {TABLE} nor {PLAN} is there; begin one "
+            "with: fallow study"
+        )
+    rows, torn = _rows(folder / TABLE)
+    about, odd = _plan(folder / PLAN)
+    plan = about.get("plan", about)
+    return Study(
+        name=str(plan.get("name") or folder.resolve().name),
+        folder=folder,
+        rows=tuple(rows),
+        plan=about,
+        shift_frame=_whole(plan.get("shift_frame"), SHIFT_FRAME),
+        seeds=_seeds(plan),
+        planned=planned_of(plan),
+        histories={p.stem: p for p in sorted(folder.glob("histories/*.fallow"))},
+        notes=tuple(filter(None, (torn, odd))),
+    )
+
+
+def planned_of(plan: Mapping[str, Any]) -> tuple[Planned, ...]:
+    """The branches that a plan asks for: in each cell all combinations.
+
+    A plan without cells is one cell itself; empty where it says nothing of this.
+    """
+    seeds, cells = _seeds(plan), plan.get("cells", [plan])
+    if not seeds or not isinstance(cells, list):
+        return ()
+    preset = str(plan.get("preset", ""))
+    return tuple(
+        Planned(task, agent, preset, condition, rule, seed)
+        for cell in cells
+        if isinstance(cell, dict)
+        for task, agent in [(str(cell.get("task", "")), str(cell.get("agent", "")))]
+        for condition in _texts(cell, "conditions")
+        for rule in _texts(cell, "rules")
+        for seed in seeds
+    )
+
+
+def _texts(cell: Mapping[str, Any], name: str) -> list[str]:
+    found = cell.get(name)
+    return [str(one) for one in found] if isinstance(found, list) else []
+
+
+def _rows(path: Path) -> tuple[list[Evaluation], str]:
+    """The rows, and a note where the last line is not whole."""
+    if not path.exists():
+        return [], f"{path.name} is not there yet: nothing was evaluated"
+    try:
+        return read_results(path), ""
+    except FallowError:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines(True)
+        if len(lines) < 2:
+            raise
+        with tempfile.TemporaryDirectory() as place:
+            whole = Path(place) / path.name
+            whole.write_text("".join(lines[:-1]), encoding="utf-8")
+            try:
+                rows = read_results(whole)
+            except FallowError:
+                rows = None
+        if rows is None:  # not only the last line: say what is wrong with the file
+            raise
+        return rows, f"the last line of {path.name} is half-written and is left out"
+
+
+def _plan(path: Path) -> tuple[dict[str, Any], str]:
+    if not path.exists():
+        return {}, f"{path.name} is not there: what is missing cannot be told"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        return {}, f"{path.name} cannot be read ({error}): what is missing is unknown"
+    if not isinstance(content, dict) or not isinstance(content.get("plan", {}), dict):
+        return {}, f"{path.name} is no plan: what is missing cannot be told"
+    return content, ""
+
+
+def _seeds(plan: Mapping[str, Any]) -> tuple[int, ...] | None:
+    seeds = plan.get("seeds")
+    if not isinstance(seeds, list) or not all(isinstance(s, int) for s in seeds):
+        return None
+    return tuple(seeds)
+
+
+def _whole(value: Any, default: int) -> int:
+    return value if isinstance(value, int) else default
