@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fallow.diagnose import Truth
 from fallow.report.drawing import (
     AXIS,
     FRESH,
@@ -20,6 +19,7 @@ from fallow.report.drawing import (
     styled,
 )
 from fallow.response.decision import AUC_GATE, MAGNITUDE_GATE, Decision
+from fallow.response.truth import Truth
 
 MOST_POINTS = 2000
 """Episodes drawn one by one; longer series are thinned to the ends of short spans."""

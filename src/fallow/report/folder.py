@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fallow import seeds
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import SHIFT_FRAME, Drift, Permanent, Recurring
 from fallow.errors import FallowError
@@ -70,6 +71,10 @@ class Study:
             return replace(own, schedule=moved)
         return own
 
+    def history(self, branch: Planned) -> Path | None:
+        """The history of a branch, where it is there."""
+        return self.histories.get(branch.id)
+
     def returns(self) -> Returns:
         """J of every branch."""
         return returns_of(
@@ -101,30 +106,66 @@ def read_study(folder: str | Path) -> Study:
         plan=about,
         shift_frame=_whole(plan.get("shift_frame"), SHIFT_FRAME),
         seeds=_seeds(plan),
-        planned=planned_of(plan),
+        planned=planned_of(about),
         histories={p.stem: p for p in sorted(folder.glob("histories/*.fallow"))},
+        trunk_sets=trunk_sets_of(about),
         notes=tuple(filter(None, (torn, odd))),
     )
 
 
-def planned_of(plan: Mapping[str, Any]) -> tuple[Planned, ...]:
-    """The branches that a plan asks for: in each cell all combinations.
+def planned_of(about: Mapping[str, Any]) -> tuple[Planned, ...]:
+    """The branches that a study's `plan.json` asks for.
 
-    A plan without cells is one cell itself; empty where it says nothing of this.
+    Those that it lists, with their ids, or in each cell of the plan all combinations;
+    a plan without cells is one cell itself. Empty where it says nothing of this.
     """
-    seeds, cells = _seeds(plan), plan.get("cells", [plan])
-    if not seeds or not isinstance(cells, list):
+    listed = about.get("branches")
+    if isinstance(listed, list):
+        return tuple(_planned(one) for one in listed if isinstance(one, dict))
+    plan = about.get("plan", about)
+    wanted, cells = _seeds(plan), plan.get("cells", [plan])
+    if not wanted or not isinstance(cells, list):
         return ()
-    preset = str(plan.get("preset", ""))
     return tuple(
-        Planned(task, agent, preset, condition, rule, seed)
+        _planned({**plan, **cell, "condition": condition, "rule": rule, "seed": seed})
         for cell in cells
         if isinstance(cell, dict)
-        for task, agent in [(str(cell.get("task", "")), str(cell.get("agent", "")))]
         for condition in _texts(cell, "conditions")
         for rule in _texts(cell, "rules")
-        for seed in seeds
+        for seed in wanted
     )
+
+
+def trunk_sets_of(about: Mapping[str, Any]) -> dict[str, str]:
+    """The set of each trunk by its id; empty where there is one set only."""
+    cells = about.get("plan", about).get("cells")
+    trunks = about.get("trunks")
+    if not isinstance(cells, list) or not isinstance(trunks, list):
+        return {}
+    names = {str(c.get("trunk_set", "")) for c in cells if isinstance(c, dict)}
+    if len(names) < 2:
+        return {}
+    return {
+        str(trunk.get("id")): _trunk_set(trunk, names)
+        for trunk in trunks
+        if isinstance(trunk, dict)
+    }
+
+
+def _trunk_set(trunk: Mapping[str, Any], names: set[str]) -> str:
+    """The name that its training seed derives from; the first set has plain seeds."""
+    seed, training_seed = trunk.get("seed"), trunk.get("training_seed")
+    for name in sorted(names):
+        if isinstance(seed, int) and training_seed == seeds.derive(
+            seed, f"trunk set {name}"
+        ):
+            return name
+    return min(names)
+
+
+def _planned(one: Mapping[str, Any]) -> Planned:
+    texts = {name: str(one.get(name, "")) for name in Planned._fields if name != "seed"}
+    return Planned(**texts, seed=_whole(one.get("seed"), -1))
 
 
 def _texts(cell: Mapping[str, Any], name: str) -> list[str]:
@@ -167,10 +208,10 @@ def _plan(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _seeds(plan: Mapping[str, Any]) -> tuple[int, ...] | None:
-    seeds = plan.get("seeds")
-    if not isinstance(seeds, list) or not all(isinstance(s, int) for s in seeds):
+    found = plan.get("seeds")
+    if not isinstance(found, list) or not all(isinstance(one, int) for one in found):
         return None
-    return tuple(seeds)
+    return tuple(found)
 
 
 def _whole(value: Any, default: int) -> int:

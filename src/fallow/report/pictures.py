@@ -52,7 +52,7 @@ def return_pictures(study: Study) -> list[Picture]:
     """Evaluation return over frames, one picture for each setting."""
     return [
         Picture(
-            name=f"return-{_file_name(title)}",
+            name=f"return-{file_name(title)}",
             title=title,
             caption=_return_caption(study.condition(setting.condition), found),
             figure=curves.returns(found, study.condition(setting.condition)),
@@ -76,7 +76,7 @@ def stale_pictures(study: Study) -> list[Picture]:
             "Share of the drawn steps that came from a body other than the present "
             "one, as counted while training; 0 is all fresh."
         )
-        found.append(Picture(f"stale-{_file_name(title)}", title, caption, figure))
+        found.append(Picture(f"stale-{file_name(title)}", title, caption, figure))
     return found
 
 
@@ -84,7 +84,7 @@ def sweep_pictures(study: Study) -> list[Picture]:
     """The Recency advantage against recurrence, gain and window."""
     returns, found = study.returns(), []
     for place, settings in _places(returns).items():
-        prefix, ending = _file_name(" ".join(place)), f" ({', '.join(place)})"
+        prefix, ending = file_name(" ".join(place)), f" ({', '.join(place)})"
         ending = ending if len(_places(returns)) > 1 else ""
         plain = _by_trunk_set(returns, settings, RECENCY)
         gains = {n: _along_gain(study, returns, own) for n, own in plain.items()}
@@ -312,7 +312,7 @@ def _short(condition: Condition) -> str:
     return condition.name
 
 
-def _file_name(title: str) -> str:
+def file_name(title: str) -> str:
     """Letters, digits and dashes only."""
     kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in title)
     return "-".join(filter(None, kept.split("-"))) or "study"

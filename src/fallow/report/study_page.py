@@ -1,0 +1,243 @@
+"""A study as one self-contained page: no script, no font, no network."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from fallow.report import lived, pictures
+from fallow.report.cells import Table
+from fallow.report.drawing import as_svg
+from fallow.report.folder import Study, read_study
+from fallow.report.formats import write_tables
+from fallow.report.lived import Shown
+from fallow.report.missing import caveats, counted, missing
+from fallow.report.overview import overview
+from fallow.report.page import filled
+from fallow.report.saving import Picture, save
+from fallow.report.tables import tables_of
+from fallow.report.verdict import verdict
+
+TEMPLATE = Path(__file__).with_name("study_page.html")
+PAGE, FIGURES, TABLES = "report.html", "figures", "tables"
+IDEA = Picture(
+    "overview",
+    "What is compared",
+    "Above: a robot keeps learning from its history, and a rule says what of it is "
+    "drawn. Below: blocks of history, oldest left, hatched ones stale for the present "
+    "body, and what two rules draw from. When the change stays, recent data is fresh "
+    "data; when it comes and goes, old data fits again.",
+    overview(),
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a sentence on what is below it, and pictures."""
+
+    title: str
+    text: str
+    pictures: Sequence[Picture] = ()
+    films: Sequence[tuple[str, str, bytes]] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to show or to say."""
+        return not (self.pictures or self.films or self.notes)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came out, in sentences, of one study."""
+
+    title: str
+    lines: Sequence[str]
+    caveats: Sequence[str] = ()
+    progress: str = ""
+    missing: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that a page shows, in its order."""
+
+    title: str
+    about: str
+    verdicts: Sequence[Verdict]
+    tables: Sequence[Table]
+    sections: Sequence[Section]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    plan: str = ""
+    """The whole plan, as JSON."""
+    commands: Sequence[str] = ()
+
+
+def write_report(folder: str | Path) -> Path:
+    """Write `report.html` into a study's folder, with its figures and tables beside it.
+
+    Raises:
+        FallowError: there is no study, or its table is not one of this kind.
+    """
+    study = read_study(folder)
+    content = content_of(study)
+    write_tables(content.tables, study.folder / TABLES, "table")
+    return write_page(content, study.folder / PAGE)
+
+
+def write_page(content: Content, path: Path) -> Path:
+    """Save all pictures and films below the page's folder, and write the page."""
+    figures = path.parent / FIGURES
+    for section in content.sections:
+        for picture in section.pictures:
+            save(picture, figures)
+        for name, _, film in section.films:
+            (figures / f"{name}.webp").write_bytes(film)
+    path.write_text(render(content), encoding="utf-8")
+    return path
+
+
+def render(content: Content) -> str:
+    """The page; everything is escaped but the drawings."""
+    return filled(
+        TEMPLATE,
+        content=content,
+        svg=lambda picture: Markup(as_svg(picture.figure, picture.title)),
+        webp=lambda film: base64.b64encode(film).decode(),
+        folder=FIGURES,
+    )
+
+
+def content_of(study: Study) -> Content:
+    """Everything that there is to say of a study by now."""
+    return Content(
+        title=study.name,
+        about=_about(study),
+        verdicts=[verdict_of(study)],
+        tables=tables(study),
+        sections=[section for section in _sections(study) if not section.empty],
+        facts=_facts(study),
+        plan=json.dumps(study.plan, indent=1) if study.plan else "",
+        commands=_commands(study),
+    )
+
+
+def verdict_of(study: Study) -> Verdict:
+    """Sentences on what came out, and on what is not there."""
+    lines = verdict(study.rows, study.shift_frame) if study.rows else []
+    return Verdict(
+        title=study.name,
+        lines=lines or ["Nothing has been evaluated after the change yet."],
+        caveats=caveats(study),
+        progress=counted(study),
+        missing=missing(study),
+    )
+
+
+def tables(study: Study) -> list[Table]:
+    """The tables of a study, in the paper's layout where it is one of the paper's."""
+    if not study.rows:
+        return []
+    return tables_of(
+        study.rows,
+        study.name,
+        study.shift_frame,
+        study.seeds,
+        trunk_sets=study.trunk_sets,
+    )
+
+
+def _sections(study: Study) -> list[Section]:
+    def seen(title: str, text: str, shown: Shown) -> Section:
+        return Section(title, text, shown.pictures, shown.films, shown.notes)
+
+    return [
+        Section(
+            "Return before and after the change",
+            "How each rule fared, as judged in episodes of their own.",
+            pictures.return_pictures(study),
+        ),
+        Section(
+            "Where forgetting pays",
+            "The difference that the size of the change, its return and the window "
+            "make.",
+            pictures.sweep_pictures(study),
+        ),
+        seen(
+            "Bodies",
+            "One episode of two rules, simulated again from the histories.",
+            lived.scenes(study),
+        ),
+        Section(
+            "What the rules drew: stale data",
+            "A rule works through what it draws; this is what it drew.",
+            pictures.stale_pictures(study),
+        ),
+        seen(
+            "What the rules drew: old data",
+            "The age of drawn steps.",
+            lived.ages_drawn(study),
+        ),
+        seen(
+            "Could the robot have known?",
+            "The response to actions, changes found in it, and what to do with old "
+            "data, without knowing when the body changed.",
+            lived.responses(study),
+        ),
+        Section(
+            "Theory",
+            "A bias–variance argument says when a window of recent data is better.",
+            pictures.theory_pictures(study),
+        ),
+        Section("The idea", "", [IDEA]),
+    ]
+
+
+def _about(study: Study) -> str:
+    def names(kind: str) -> str:
+        return ", ".join(dict.fromkeys(str(getattr(r, kind)) for r in study.rows))
+
+    if not study.rows:
+        return ""
+    n_seeds = len({row.seed for row in study.rows})
+    seeds = f"{n_seeds} seed{'' if n_seeds == 1 else 's'}"
+    return f"{names('task')} · {names('agent')} · preset {names('preset')} · {seeds}"
+
+
+def _facts(study: Study) -> dict[str, str]:
+    """Short values of the plan, and versions."""
+    plan = study.plan.get("plan", study.plan)
+    found = {
+        key.replace("_", " "): _shown(value)
+        for key, value in plan.items()
+        if isinstance(value, str | int | float) or _is_row(value)
+    }
+    commit = study.plan.get("git_commit")
+    if commit:
+        found["commit"] = str(commit)
+    versions = study.plan.get("versions")
+    if isinstance(versions, dict):
+        found["versions"] = ", ".join(f"{k} {v}" for k, v in versions.items())
+    return found
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str | int) for v in value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _commands(study: Study) -> list[str]:
+    plan = study.plan.get("plan", study.plan)
+    preset = f" --preset {plan['preset']}" if "preset" in plan else ""
+    place = study.folder.name or "."
+    name = str(plan.get("name", study.name))
+    return [f"fallow study {name}{preset} --out {place}", f"fallow report {place}"]
