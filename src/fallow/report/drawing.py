@@ -152,17 +152,35 @@ def thousands(value: float, _: Any = None) -> str:
     return f"{value / 1000:g}k" if value else "0"
 
 
-def as_svg(figure: Figure, label: str) -> str:
-    """A figure as an SVG element for a page, its colours as CSS variables."""
+def settle(figure: Figure) -> None:
+    """Lay a figure out once for all, so that saving it takes half as long."""
+    if figure.get_layout_engine() is not None:
+        with styled():
+            figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+
+
+def plain_svg(figure: Figure) -> str:
+    """A figure as an SVG element without background, in the colours of print."""
+    settle(figure)
     file = io.StringIO()
     with styled():
         figure.savefig(file, format="svg", transparent=True, metadata=NO_METADATA)
     drawn = file.getvalue()
-    drawn = drawn[drawn.index("<svg") :]
+    return drawn[drawn.index("<svg") :]
+
+
+def for_page(drawn: str, label: str) -> str:
+    """The same for a page: colours as CSS variables, and a label for who cannot see."""
     for colour, variable in VARIABLES.items():
         drawn = drawn.replace(colour, f"var({variable})")
     label = html.escape(label, quote=True)
     return drawn.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+
+
+def as_svg(figure: Figure, label: str) -> str:
+    """A figure as an SVG element for a page."""
+    return for_page(plain_svg(figure), label)
 
 
 def shown_option(text: str) -> str:

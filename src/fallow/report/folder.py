@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,6 +78,10 @@ class Study:
 
     def returns(self) -> Returns:
         """J of every branch."""
+        return self._returns
+
+    @cached_property
+    def _returns(self) -> Returns:
         return returns_of(
             self.rows, self.shift_frame, self.seeds, trunk_sets=self.trunk_sets
         )

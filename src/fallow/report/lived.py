@@ -10,9 +10,9 @@ from fallow.dynamics.schedules import Drift
 from fallow.errors import FallowError
 from fallow.logs.history import History, read_history
 from fallow.report import drawn, estimates, figures, rendering, strips
-from fallow.report.drawing import options_free, shown_option
+from fallow.report.drawing import options_free
 from fallow.report.folder import Planned, Study
-from fallow.report.pictures import file_name
+from fallow.report.pictures import file_name, titled
 from fallow.report.saving import Picture
 from fallow.study import estimator
 from fallow.study.statistics import BASELINE, Setting, mean_return
@@ -65,7 +65,7 @@ def ages_drawn(study: Study) -> Shown:
             f"{branches[0].seed}. Bins double in width from left to right, so equal "
             f"heights are equal shares.{rest if untold else ''}"
         )
-        name, title = f"age-{file_name(condition)}", shown_option(condition)
+        name, title = f"age-{file_name(condition)}", titled(condition)
         shown.pictures.append(Picture(name, title, caption, drawn.ages(found)))
     return shown
 
@@ -127,7 +127,7 @@ def _show(study: Study, condition: str, pair: Sequence[Planned], shown: Shown) -
     histories = {branch.rule: _history(study, branch) for branch in pair}
     scene = strips.matched(histories, SHIFTED)
     remarks = {branch.rule: _remark(study, branch) for branch in pair}
-    name, title = file_name(condition), shown_option(condition)
+    name, title = file_name(condition), titled(condition)
     rules = " and ".join(remarks)
     caption = (
         f"The same training episode of {rules}, seed {pair[0].seed}, from frame "
@@ -167,7 +167,7 @@ def _trace(judgement: estimator.Judgement) -> Picture:
         f"The first {N_PREFILL} episodes, of random actions, are read and not drawn."
     )
     name = f"response-{file_name(condition)}"
-    return Picture(name, shown_option(condition), caption, figure)
+    return Picture(name, titled(condition), caption, figure)
 
 
 def _cases(study: Study) -> list[estimator.Case]:

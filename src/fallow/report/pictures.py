@@ -14,6 +14,7 @@ from fallow.replay.rules.recency import Recency
 from fallow.report import curves, sweeps, theory
 from fallow.report.drawing import options_free, shown_option, thousands
 from fallow.report.folder import Study
+from fallow.report.names import CONDITIONS
 from fallow.report.saving import Picture
 from fallow.results import Evaluation
 from fallow.study.statistics import (
@@ -40,12 +41,17 @@ def setting_of(row: Evaluation, trunk_sets: Mapping[str, str]) -> Setting:
 
 def named(setting: Setting, among: Sequence[Setting]) -> str:
     """A setting for people: its condition, and what else tells it from the others."""
-    parts = [shown_option(setting.condition)]
+    parts = [titled(setting.condition)]
     for name in ("task", "agent", "preset", "trunk_set"):
         own = getattr(setting, name)
         if own and len({getattr(other, name) for other in among}) > 1:
             parts.append(own)
     return ", ".join(parts)
+
+
+def titled(condition: str) -> str:
+    """A condition as the paper calls it; with options, as it is written."""
+    return CONDITIONS.get(condition) or shown_option(condition)
 
 
 def return_pictures(study: Study) -> list[Picture]:

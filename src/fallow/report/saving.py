@@ -1,19 +1,22 @@
 """A figure as people take it along: SVG, PNG and PDF, the same bytes every time."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from fallow.report.drawing import NO_METADATA, styled
+from fallow.report.drawing import plain_svg, styled
 
 METADATA: dict[str, dict[str, None]] = {
-    "svg": NO_METADATA,
     "png": {"Software": None},
     "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
 }
 """What each format would say of when and by what it was made; left out."""
 PNG_DPI = 200
+SVG_HEAD = '<?xml version="1.0" encoding="utf-8"?>\n'
+SVG_PAPER = '<rect width="100%" height="100%" fill="#ffffff"/>'
+"""What makes an SVG element a file of its own, on white as the others."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,19 @@ class Picture:
     """How to read it."""
     figure: Figure
 
+    @cached_property
+    def svg(self) -> str:
+        """As an SVG element in the colours of print; drawn once."""
+        return plain_svg(self.figure)
+
 
 def save(picture: Picture, folder: Path) -> list[Path]:
     """Write a picture to `folder` in all three formats; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = []
+    end = picture.svg.index(">") + 1
+    paper = f"{SVG_HEAD}{picture.svg[:end]}{SVG_PAPER}{picture.svg[end:]}"
+    files = [folder / f"{picture.name}.svg"]
+    files[0].write_text(paper, encoding="utf-8")
     with styled():
         for ending, metadata in METADATA.items():
             path = folder / f"{picture.name}.{ending}"

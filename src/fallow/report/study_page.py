@@ -2,16 +2,17 @@
 
 import base64
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from fallow.report import lived, pictures
 from fallow.report.cells import Table
-from fallow.report.drawing import as_svg
+from fallow.report.drawing import for_page
 from fallow.report.folder import Study, read_study
 from fallow.report.formats import write_tables
 from fallow.report.lived import Shown
@@ -24,14 +25,16 @@ from fallow.report.verdict import verdict
 
 TEMPLATE = Path(__file__).with_name("study_page.html")
 PAGE, FIGURES, TABLES = "report.html", "figures", "tables"
-IDEA = Picture(
-    "overview",
-    "What is compared",
+ABOUT = re.compile(
+    r"((?:[^`]*: )?(?:after|under) `[^`]*`|(?:[^`]*: )?with no change), (.*)",
+    re.IGNORECASE,
+)
+"""How a sentence of a verdict begins: after `gain`, …"""
+IDEA = (
     "Above: a robot keeps learning from its history, and a rule says what of it is "
     "drawn. Below: blocks of history, oldest left, hatched ones stale for the present "
     "body, and what two rules draw from. When the change stays, recent data is fresh "
-    "data; when it comes and goes, old data fits again.",
-    overview(),
+    "data; when it comes and goes, old data fits again."
 )
 
 
@@ -56,7 +59,8 @@ class Verdict:
     """What came out, in sentences, of one study."""
 
     title: str
-    lines: Sequence[str]
+    groups: Mapping[str, Sequence[str]]
+    """By what they are about; those about everything are under an empty text."""
     caveats: Sequence[str] = ()
     progress: str = ""
     missing: Sequence[str] = ()
@@ -106,10 +110,23 @@ def render(content: Content) -> str:
     return filled(
         TEMPLATE,
         content=content,
-        svg=lambda picture: Markup(as_svg(picture.figure, picture.title)),
+        svg=lambda picture: Markup(for_page(picture.svg, picture.title)),
+        quoted=quoted,
         webp=lambda film: base64.b64encode(film).decode(),
         folder=FIGURES,
     )
+
+
+def quoted(text: str) -> Markup:
+    """A sentence in which names between backticks are set as code; all is escaped."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    shown = [
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+        for place, part in enumerate(parts)
+    ]
+    return Markup("").join(shown)
 
 
 def content_of(study: Study) -> Content:
@@ -128,14 +145,33 @@ def content_of(study: Study) -> Content:
 
 def verdict_of(study: Study) -> Verdict:
     """Sentences on what came out, and on what is not there."""
-    lines = verdict(study.rows, study.shift_frame) if study.rows else []
+    lines = (
+        verdict(
+            study.rows,
+            study.shift_frame,
+            study.seeds,
+            trunk_sets=study.trunk_sets,
+        )
+        if study.rows
+        else []
+    )
     return Verdict(
         title=study.name,
-        lines=lines or ["Nothing has been evaluated after the change yet."],
+        groups=grouped(lines or ["Nothing has been evaluated yet."]),
         caveats=caveats(study),
         progress=counted(study),
         missing=missing(study),
     )
+
+
+def grouped(lines: Sequence[str]) -> dict[str, list[str]]:
+    """Sentences by the condition that they begin with, which is then left out."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        match = ABOUT.fullmatch(line)
+        about, rest = match.groups() if match else ("", line)
+        found.setdefault(about[:1].upper() + about[1:], []).append(rest)
+    return found
 
 
 def tables(study: Study) -> list[Table]:
@@ -193,7 +229,9 @@ def _sections(study: Study) -> list[Section]:
             "A bias–variance argument says when a window of recent data is better.",
             pictures.theory_pictures(study),
         ),
-        Section("The idea", "", [IDEA]),
+        Section(
+            "The idea", "", [Picture("overview", "What is compared", IDEA, overview())]
+        ),
     ]
 
 
