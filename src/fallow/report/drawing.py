@@ -184,15 +184,19 @@ def as_svg(figure: Figure, label: str) -> str:
 
 
 def shown_option(text: str) -> str:
-    """A rule or condition for people: `recency (window_transitions=20k)`."""
+    """A rule or condition for people: `recency (20k transitions)`, `gain (g=0.7)`."""
     try:
         name, given = options.parse(text)
     except FallowError:
         return text
-    inside = ", ".join(f"{key}={_short(value)}" for key, value in given.items())
+    inside = ", ".join(_shown(key, value) for key, value in given.items())
     return f"{name} ({inside})" if inside else name
 
 
-def _short(value: Any) -> str:
-    big = isinstance(value, int) and abs(value) >= 10_000 and value % 100 == 0
-    return thousands(value) if big else options.render("", {"": value})[2:]
+def _shown(key: str, value: Any) -> str:
+    """Counts with their unit alone; other options with their name."""
+    unit = key.rpartition("_")[2]
+    if isinstance(value, int) and unit in ("transitions", "frames"):
+        short = thousands(value) if value % 100 == 0 else f"{value:,}"
+        return f"{short} {unit}"
+    return options.render("", {key: value})[1:]

@@ -79,6 +79,7 @@ class Content:
     plan: str = ""
     """The whole plan, as JSON."""
     commands: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
 
 def write_report(folder: str | Path) -> Path:
@@ -143,7 +144,7 @@ def content_of(study: Study) -> Content:
     )
 
 
-def verdict_of(study: Study) -> Verdict:
+def verdict_of(study: Study, title: str = "") -> Verdict:
     """Sentences on what came out, and on what is not there."""
     lines = (
         verdict(
@@ -156,7 +157,7 @@ def verdict_of(study: Study) -> Verdict:
         else []
     )
     return Verdict(
-        title=study.name,
+        title=title or study.name,
         groups=grouped(lines or ["Nothing has been evaluated yet."]),
         caveats=caveats(study),
         progress=counted(study),
