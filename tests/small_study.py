@@ -5,6 +5,7 @@ The numbers are made up; the histories are simulated, and have real changes in t
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,12 @@ def write(folder: Path, seeds: tuple[int, ...] = (0, 1)) -> Path:
     for branch in branches:
         shifted = world_condition(str(branch["condition"]))
         place = (int(branch["seed"]), TRUNK_FRAMES, BRANCH_EPISODES)
-        record(folder, str(branch["id"]), shifted, *place)
+        own = folder / "histories" / f"{branch['id']}.fallow"
+        first = own.with_stem(str(branch["id"]).replace(str(branch["rule"]), RULES[0]))
+        if first == own:
+            record(folder, own.stem, shifted, *place)
+        else:
+            shutil.copyfile(first, own)
     write_results(folder / "results.csv", [r for b in branches for r in rows(b)])
     (folder / "plan.json").write_text(json.dumps(plan(folder.name, seeds, branches)))
     return folder

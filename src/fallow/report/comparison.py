@@ -8,7 +8,14 @@ from fallow.report.folder import Study, read_study
 from fallow.report.names import baseline_of, rule_order, setting_order
 from fallow.report.pictures import file_name, return_pictures, titled
 from fallow.report.saving import Picture
-from fallow.report.study_page import Content, Section, verdict_of, write_page
+from fallow.report.study_page import (
+    HOW_TO_READ,
+    RETURNS,
+    Content,
+    Section,
+    verdict_of,
+    write_page,
+)
 from fallow.study.statistics import Setting, difference
 from fallow.study.summary import Summary
 
@@ -105,5 +112,4 @@ def _returns(studies: Sequence[Study], names: Sequence[str]) -> Section:
         for place, (own, name) in enumerate(zip(drawn, names, strict=True), start=1)
         if title in own
     ]
-    text = "The same settings of both studies next to each other."
-    return Section("Return before and after the change", text, shown)
+    return Section(RETURNS, HOW_TO_READ[RETURNS], shown)

@@ -10,16 +10,19 @@ from fallow.dynamics.schedules import Drift
 from fallow.errors import FallowError
 from fallow.logs.history import History, read_history
 from fallow.report import drawn, estimates, figures, rendering, strips
+from fallow.report.cells import Table
 from fallow.report.drawing import options_free
 from fallow.report.folder import Planned, Study
 from fallow.report.pictures import file_name, titled
 from fallow.report.saving import Picture
+from fallow.report.selector_table import selector_table
+from fallow.report.words import listed
 from fallow.study import estimator
 from fallow.study.statistics import BASELINE, Setting, mean_return
 
 RECENCY = "recency"
 N_PREFILL = 5
-"""Episodes of random actions, which are read and not drawn."""
+"""Episodes of random actions, which are read and not shown."""
 MOST_SCENES, MOST_AGES, MOST_TRACES = 2, 4, 4
 SHIFTED = 1
 """The regime of a changed body."""
@@ -33,6 +36,7 @@ class Shown:
     films: list[tuple[str, str, bytes]] = field(default_factory=list)
     """(name, caption, animated WebP)."""
     notes: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
 
 
 def ages_drawn(study: Study) -> Shown:
@@ -59,12 +63,7 @@ def ages_drawn(study: Study) -> Shown:
         if not found:
             continue
         rest = f" Not for {', '.join(untold)}: no history holds what it weighs by."
-        caption = (
-            "How old the steps are that each rule draws, averaged over the evaluations "
-            "since the change, worked out again from the histories of seed "
-            f"{branches[0].seed}. Bins double in width from left to right, so equal "
-            f"heights are equal shares.{rest if untold else ''}"
-        )
+        caption = f"Seed {branches[0].seed}.{rest if untold else ''}"
         name, title = f"age-{file_name(condition)}", titled(condition)
         shown.pictures.append(Picture(name, title, caption, drawn.ages(found)))
     return shown
@@ -77,6 +76,8 @@ def responses(study: Study) -> Shown:
     judged = [one for one in results if isinstance(one, estimator.Judgement)]
     unjudged = [one for one in results if isinstance(one, estimator.Unjudged)]
     shown = Shown(notes=[one.reason for one in unjudged])
+    if judged:
+        shown.tables.append(selector_table(results))
     for judgement in _one_each(judged)[:MOST_TRACES]:
         shown.pictures.append(_trace(judgement))
     if judged:
@@ -135,7 +136,7 @@ def _show(study: Study, condition: str, pair: Sequence[Planned], shown: Shown) -
         "At the right: evaluation return since the change, mean ± s.e. over seeds."
     )
     picture = strips.strip(scene, remarks=remarks)
-    shown.pictures.append(Picture(f"strip-{name}", title, caption, picture))
+    shown.pictures.append(Picture(f"strip-{name}", title, caption, picture, wide=True))
     film = strips.film(scene)
     left_right = " left, ".join(remarks) + " right"
     shown.films.append((f"film-{name}", f"{title}: {left_right}.", film))
@@ -161,10 +162,9 @@ def _trace(judgement: estimator.Judgement) -> Picture:
         N_PREFILL,
     )
     caption = (
-        "Velocity that a unit of action brings, for each episode of the trunk and the "
-        "Passive branch. Full lines: changes found from the data alone; dotted lines: "
-        "changes as recorded. Orange shades are taken as stale, green ones as fresh. "
-        f"The first {N_PREFILL} episodes, of random actions, are read and not drawn."
+        f"Found at episode {listed(judgement.decision.change_points)}, recorded at "
+        f"{listed(judgement.truth.change_points if judgement.truth else ())}. The "
+        f"selector would {judgement.decision.word} the old data."
     )
     name = f"response-{file_name(condition)}"
     return Picture(name, titled(condition), caption, figure)

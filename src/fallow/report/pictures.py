@@ -27,10 +27,6 @@ from fallow.study.statistics import (
 )
 
 RECENCY = "recency"
-ADVANTAGE = (
-    "Above 0 training on recent data only gave more return than training on all. "
-    "Points are means over seeds of paired differences, bars one standard error."
-)
 
 
 def setting_of(row: Evaluation, trunk_sets: Mapping[str, str]) -> Setting:
@@ -78,11 +74,7 @@ def stale_pictures(study: Study) -> list[Picture]:
         figure = curves.returns(
             drawn, study.condition(setting.condition), "stale share of draws", 1.0
         )
-        caption = (
-            "Share of the drawn steps that came from a body other than the present "
-            "one, as counted while training; 0 is all fresh."
-        )
-        found.append(Picture(f"stale-{file_name(title)}", title, caption, figure))
+        found.append(Picture(f"stale-{file_name(title)}", title, "", figure))
     return found
 
 
@@ -108,7 +100,7 @@ def sweep_pictures(study: Study) -> list[Picture]:
                 Picture(
                     f"advantage-period-{prefix}",
                     f"Recency advantage against recurrence{ending}",
-                    f"{ADVANTAGE} The dotted line is the age–staleness AUC: 1 where "
+                    "The dotted line is the age–staleness AUC: 1 where "
                     "all stale data is older than all fresh data, 0.5 where age says "
                     "nothing. A period also sets how long each body lasts.",
                     sweeps.by_period(periods),
@@ -119,7 +111,7 @@ def sweep_pictures(study: Study) -> list[Picture]:
                 Picture(
                     f"advantage-gain-{prefix}",
                     f"Recency advantage against the size of the change{ending}",
-                    f"{ADVANTAGE} To the right less of the actuators' gain is left.",
+                    "To the right less of the actuators' gain is left.",
                     sweeps.by_gain(gains),
                 )
             )
@@ -128,7 +120,7 @@ def sweep_pictures(study: Study) -> list[Picture]:
                 Picture(
                     f"advantage-window-{prefix}",
                     f"Recency advantage for windows of different size{ending}",
-                    f"{ADVANTAGE} A larger window keeps more of what may come back.",
+                    "A larger window keeps more of what may come back.",
                     sweeps.by_window(windows),
                 )
             )
@@ -136,9 +128,12 @@ def sweep_pictures(study: Study) -> list[Picture]:
 
 
 def theory_pictures(study: Study) -> list[Picture]:
-    """Eqs (5) and (6) beside the measured advantage, where there are three cases."""
+    """Eqs (5) and (6) beside the measured advantage.
+
+    None for fewer than three cases, or where all have one sign: any sigma would fit.
+    """
     cases = theory_cases(study)
-    if len(cases) < 3:
+    if len(cases) < 3 or len({case.advantage > 0 for case in cases}) < 2:
         return []
     noise_std, n_agree = theory.fitted_noise(cases)
     fitted = (
@@ -160,8 +155,7 @@ def theory_pictures(study: Study) -> list[Picture]:
             "theory-advantage",
             "Theory against measurement",
             "ΔE, eq. (5), is by how much the full buffer's error exceeds the window's. "
-            "If the theory is right marks lie in the lower left and upper right. "
-            f"{fitted}",
+            "If the theory is right marks lie in the lower left and upper right.",
             theory.against_advantage(cases, noise_std),
         ),
     ]
@@ -209,18 +203,14 @@ def _by_setting(study: Study) -> list[tuple[Setting, str, list[Evaluation]]]:
 
 def _return_caption(condition: Condition | None, found: Sequence[curves.Curve]) -> str:
     most = max(curve.n_seeds for curve in found)
-    band = (
-        f"Lines are means over {most} seeds, bands one standard error."
-        if most > 1
-        else "There is one seed, so there are no bands."
-    )
+    seeds = f"{most} seeds." if most > 1 else "One seed, so there are no bands."
     if condition is None:
-        return band
+        return seeds
     if condition.schedule.shift_frame is None:
-        return f"{band} The body never changes."
+        return f"{seeds} The body never changes."
     if isinstance(condition.schedule, Drift):
-        return f"{band} From the vertical line on the body drifts."
-    return f"{band} The vertical line is the first change; shades: the body is changed."
+        return f"{seeds} From the line on the body drifts, so nothing is shaded."
+    return seeds
 
 
 Place = tuple[str, str, str]

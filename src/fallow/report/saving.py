@@ -29,6 +29,8 @@ class Picture:
     caption: str
     """How to read it."""
     figure: Figure
+    wide: bool = False
+    """Whether it needs the whole width of a page."""
 
     @cached_property
     def svg(self) -> str:

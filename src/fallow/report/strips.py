@@ -23,7 +23,7 @@ FRAME_PX = (200, 150)
 """Width and height of one picture."""
 ROW_IN = 0.72
 """Height of one rule in a strip."""
-FILM_ROWS, FILM_EVERY = 400, 4
+FILM_ROWS, FILM_EVERY = 300, 5
 """A film shows the first so many transitions, one picture for so many of them."""
 FILM_QUALITY = 70
 

@@ -30,12 +30,32 @@ ABOUT = re.compile(
     re.IGNORECASE,
 )
 """How a sentence of a verdict begins: after `gain`, …"""
-IDEA = (
-    "Above: a robot keeps learning from its history, and a rule says what of it is "
-    "drawn. Below: blocks of history, oldest left, hatched ones stale for the present "
-    "body, and what two rules draw from. When the change stays, recent data is fresh "
-    "data; when it comes and goes, old data fits again."
-)
+RETURNS = "Return before and after the change"
+HOW_TO_READ = {
+    RETURNS: "Evaluation return of each rule. Lines are means over seeds, bands one "
+    "standard error. The vertical line is the first change, shades are where the body "
+    "is changed.",
+    "Where forgetting pays": "The Recency advantage D: above 0 training on recent data "
+    "only gave more return than training on all of it. Points are means over seeds of "
+    "paired differences, bars one standard error.",
+    "Bodies": "One training episode of two rules, simulated again from the histories, "
+    "under the changed body. Both begin it in the same pose.",
+    "Stale data drawn": "Share of the drawn steps that came from a body other than the "
+    "present one, as counted while training: 0 is all fresh, 1 is all stale.",
+    "Old data drawn": "How old the steps are that each rule draws, averaged over the "
+    "evaluations since the change and worked out again from the histories. Bins double "
+    "in width from left to right; equal heights are equal shares.",
+    "Could the robot have known?": "The actuator response K, the velocity that a unit "
+    "of action brings, for each episode of a trunk and its Passive branch. Full lines "
+    "are changes found from the data alone, dotted ones those recorded. Orange is taken "
+    "as stale, green as fresh. Five first episodes, of random actions, are not shown.",
+    "Theory": "A bias–variance argument for when a window of recent data is better.",
+    "The idea": "A robot keeps learning from its history, and a rule says what of it "
+    "is drawn. Below are blocks of history, oldest left, hatched where stale for the "
+    "present body, and what two rules draw from. When a change stays, recent data is "
+    "fresh data; when it comes and goes, old data fits again.",
+}
+"""By the title of a section."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +67,7 @@ class Section:
     pictures: Sequence[Picture] = ()
     films: Sequence[tuple[str, str, bytes]] = ()
     notes: Sequence[str] = ()
+    tables: Sequence[Table] = ()
 
     @property
     def empty(self) -> bool:
@@ -90,7 +111,8 @@ def write_report(folder: str | Path) -> Path:
     """
     study = read_study(folder)
     content = content_of(study)
-    write_tables(content.tables, study.folder / TABLES, "table")
+    made = [*content.tables, *(t for s in content.sections for t in s.tables)]
+    write_tables(made, study.folder / TABLES, "table")
     return write_page(content, study.folder / PAGE)
 
 
@@ -111,7 +133,9 @@ def render(content: Content) -> str:
     return filled(
         TEMPLATE,
         content=content,
-        svg=lambda picture: Markup(for_page(picture.svg, picture.title)),
+        svg=lambda picture: Markup(
+            for_page(picture.svg, picture.title or picture.name)
+        ),
         quoted=quoted,
         webp=lambda film: base64.b64encode(film).decode(),
         folder=FIGURES,
@@ -189,51 +213,21 @@ def tables(study: Study) -> list[Table]:
 
 
 def _sections(study: Study) -> list[Section]:
-    def seen(title: str, text: str, shown: Shown) -> Section:
-        return Section(title, text, shown.pictures, shown.films, shown.notes)
+    def seen(title: str, shown: Shown) -> Section:
+        rest = (shown.films, shown.notes, shown.tables)
+        return Section(title, HOW_TO_READ[title], shown.pictures, *rest)
 
-    return [
-        Section(
-            "Return before and after the change",
-            "How each rule fared, as judged in episodes of their own.",
-            pictures.return_pictures(study),
-        ),
-        Section(
-            "Where forgetting pays",
-            "The difference that the size of the change, its return and the window "
-            "make.",
-            pictures.sweep_pictures(study),
-        ),
-        seen(
-            "Bodies",
-            "One episode of two rules, simulated again from the histories.",
-            lived.scenes(study),
-        ),
-        Section(
-            "What the rules drew: stale data",
-            "A rule works through what it draws; this is what it drew.",
-            pictures.stale_pictures(study),
-        ),
-        seen(
-            "What the rules drew: old data",
-            "The age of drawn steps.",
-            lived.ages_drawn(study),
-        ),
-        seen(
-            "Could the robot have known?",
-            "The response to actions, changes found in it, and what to do with old "
-            "data, without knowing when the body changed.",
-            lived.responses(study),
-        ),
-        Section(
-            "Theory",
-            "A bias–variance argument says when a window of recent data is better.",
-            pictures.theory_pictures(study),
-        ),
-        Section(
-            "The idea", "", [Picture("overview", "What is compared", IDEA, overview())]
-        ),
-    ]
+    found = (
+        (RETURNS, Shown(pictures.return_pictures(study))),
+        ("Where forgetting pays", Shown(pictures.sweep_pictures(study))),
+        ("Bodies", lived.scenes(study)),
+        ("Stale data drawn", Shown(pictures.stale_pictures(study))),
+        ("Old data drawn", lived.ages_drawn(study)),
+        ("Could the robot have known?", lived.responses(study)),
+        ("Theory", Shown(pictures.theory_pictures(study))),
+        ("The idea", Shown([Picture("overview", "", "", overview())])),
+    )
+    return [seen(title, shown) for title, shown in found]
 
 
 def _about(study: Study) -> str:

@@ -60,6 +60,11 @@ class Case:
     error: float | None
     """Its standard error; None: one seed."""
 
+    @property
+    def n_window(self) -> int:
+        """Of the window when it is full."""
+        return max(s.n_window for s in self.shares)
+
     def delta_error(self, noise_std: float) -> float:
         """Eq. (5) averaged over the evaluations."""
         values = [
@@ -221,10 +226,10 @@ def _costs(cases: Sequence[Case]) -> list[float]:
     """One for each window, the mean over its cases."""
     by_window: dict[int, list[float]] = {}
     for case in cases:
-        by_window.setdefault(case.shares[0].n_window, []).append(case.cost)
+        by_window.setdefault(case.n_window, []).append(case.cost)
     return [float(np.mean(by_window[window])) for window in sorted(by_window)]
 
 
 def _window(cases: Sequence[Case], cost: float) -> str:
-    windows = sorted({s.shares[0].n_window for s in cases})
+    windows = sorted({case.n_window for case in cases})
     return f"{windows[_costs(cases).index(cost)]:,}"
