@@ -13,7 +13,7 @@ TORCH_OPTIONS :=
 help:
 	@echo "make demo    see a walker lose half its strength (runs/demo)"
 	@echo "make test    run the tests"
-	@echo "make test-extras   those that need torch, with a CPU build of it"
+	@echo "make test-extras   those that need torch (a CPU build of it) or a browser"
 	@echo "make check   lint, formatting and types"
 	@echo "make bench   speed beside dm_control, a plain ring and ruptures.Pelt"
 	@echo "make clean   remove .venv and caches"
@@ -25,7 +25,8 @@ test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-extras: $(EXTRAS)/.ready-test
-	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py
+	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py \
+		tests/test_report_browser.py
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check .

@@ -17,11 +17,11 @@ from fallow.report.drawing import (
     legend_above,
     looks,
     one_axes,
-    rule_order,
     shown_option,
     styled,
     thousands,
 )
+from fallow.report.names import rule_order
 from fallow.results import Evaluation
 from fallow.study.summary import standard_error
 
@@ -52,7 +52,7 @@ def curves_of(rows: Sequence[Evaluation], value: str = "mean_return") -> list[Cu
         number = getattr(row, value)
         if number is not None and np.isfinite(number):
             found[row.rule][row.branch_frame].append(number)
-    return [_curve(rule, found[rule]) for rule in rule_order(set(found))]
+    return [_curve(rule, found[rule]) for rule in sorted(found, key=rule_order)]
 
 
 def _curve(rule: str, by_frame: dict[int, list[float]]) -> Curve:

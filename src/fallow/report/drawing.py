@@ -104,18 +104,6 @@ def options_free(text: str) -> str:
     return text.partition(":")[0]
 
 
-def rule_order(rules: set[str]) -> list[str]:
-    """Rules as the paper lists them, then others by name."""
-    known = list(RULE_LOOKS)
-
-    def place(rule: str) -> tuple[int, int, str]:
-        name = options_free(rule)
-        rank = known.index(name) if name in known else len(known)
-        return rank, len(rule) - len(name), rule
-
-    return sorted(rules, key=place)
-
-
 @contextmanager
 def styled() -> Iterator[None]:
     """The project's style, for drawing and for saving alike."""

@@ -23,11 +23,11 @@ from fallow.report.drawing import (
     legend_above,
     looks,
     one_axes,
-    rule_order,
     shown_option,
     styled,
     thousands,
 )
+from fallow.report.names import rule_order
 
 CAPACITY_TRANSITIONS = 1_000_000
 """Of the paper's buffer; no branch stores as many."""
@@ -140,7 +140,7 @@ def ages(by_rule: Mapping[str, Ages]) -> Figure:
     """The share of drawn steps by their age, one outline for each rule."""
     with styled():
         figure, axes = one_axes(AGE_HEIGHT_IN)
-        rules = rule_order(set(by_rule))
+        rules = sorted(by_rule, key=rule_order)
         look = looks(rules)
         for rule in rules:
             one, style = by_rule[rule], look[rule]

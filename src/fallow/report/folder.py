@@ -179,25 +179,18 @@ def _texts(cell: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _rows(path: Path) -> tuple[list[Evaluation], str]:
-    """The rows, and a note where the last line is not whole."""
+    """The rows, and a note where the last line is not whole: it has no end."""
     if not path.exists():
         return [], f"{path.name} is not there yet: nothing was evaluated"
-    try:
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole in (0, len(content)):
         return read_results(path), ""
-    except FallowError:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines(True)
-        if len(lines) < 2:
-            raise
-        with tempfile.TemporaryDirectory() as place:
-            whole = Path(place) / path.name
-            whole.write_text("".join(lines[:-1]), encoding="utf-8")
-            try:
-                rows = read_results(whole)
-            except FallowError:
-                rows = None
-        if rows is None:  # not only the last line: say what is wrong with the file
-            raise
-        return rows, f"the last line of {path.name} is half-written and is left out"
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place) / path.name
+        copy.write_bytes(content[:whole])
+        rows = read_results(copy)
+    return rows, f"the last line of {path.name} is half-written and is left out"
 
 
 def _plan(path: Path) -> tuple[dict[str, Any], str]:

@@ -30,6 +30,8 @@ ABOUT = re.compile(
     re.IGNORECASE,
 )
 """How a sentence of a verdict begins: after `gain`, …"""
+LEFT_OUT = ("Left out: ", "And ")
+"""How a verdict's sentences on missing branches begin; the page lists them itself."""
 RETURNS = "Return before and after the change"
 HOW_TO_READ = {
     RETURNS: "Evaluation return of each rule. Lines are means over seeds, bands one "
@@ -47,8 +49,8 @@ HOW_TO_READ = {
     "in width from left to right; equal heights are equal shares.",
     "Could the robot have known?": "The actuator response K, the velocity that a unit "
     "of action brings, for each episode of a trunk and its Passive branch. Full lines "
-    "are changes found from the data alone, dotted ones those recorded. Orange is taken "
-    "as stale, green as fresh. Five first episodes, of random actions, are not shown.",
+    "are changes found from the data alone, dotted ones those recorded; orange is "
+    "taken as stale, green as fresh. Five episodes of random actions are not shown.",
     "Theory": "A bias–variance argument for when a window of recent data is better.",
     "The idea": "A robot keeps learning from its history, and a rule says what of it "
     "is drawn. Below are blocks of history, oldest left, hatched where stale for the "
@@ -178,11 +180,11 @@ def verdict_of(study: Study, title: str = "") -> Verdict:
             trunk_sets=study.trunk_sets,
         )
         if study.rows
-        else []
+        else ["Nothing has been evaluated yet."]
     )
     return Verdict(
         title=title or study.name,
-        groups=grouped(lines or ["Nothing has been evaluated yet."]),
+        groups=grouped([line for line in lines if not line.startswith(LEFT_OUT)]),
         caveats=caveats(study),
         progress=counted(study),
         missing=missing(study),
