@@ -14,9 +14,10 @@ def branch(
     rule: str,
     seed: int,
     j: float,
+    climb: float = 4.0,
     **changes: object,
 ) -> list[Evaluation]:
-    """A branch whose mean return since the shift is `j`: it climbs, 4 an evaluation."""
+    """A branch whose mean return since the shift is `j`; `climb` each time."""
     rows = []
     for index, frame in enumerate(FRAMES):
         regime = 0
@@ -24,7 +25,7 @@ def branch(
             regime = 1 - (frame - 40_000) // 20_000 % 2
         elif frame >= 40_000 and condition != "none":
             regime = 1
-        mean = j + 4.0 * (index - 8) if frame >= 40_000 else 900.0
+        mean = j + climb * (index - 8) if frame >= 40_000 else 900.0
         values = {
             "task": "walker-walk", "agent": "dreamer", "preset": "lean",
             "condition": condition, "rule": rule, "seed": seed, "trunk": f"t{seed}",

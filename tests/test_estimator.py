@@ -8,10 +8,12 @@ import pytest
 from log_files import episodes, observations
 from made_up import table
 
+from fallow.dynamics import EPISODE_FRAMES, Worlds
 from fallow.errors import FallowError
-from fallow.logs import Header, HistoryWriter, read_history
+from fallow.logs import Header, HistoryWriter, Recorder, read_history
 from fallow.logs.joining import joined, read_joined
 from fallow.records import Episode
+from fallow.report.selector_table import selector_table
 from fallow.response import Example, decide, example
 from fallow.response.truth import decision_delay, location_error, n_false
 from fallow.study.estimator import (
@@ -71,6 +73,26 @@ def test_a_trunk_and_its_branch_read_as_the_run_they_are(tmp_path: Path) -> None
     cut = read_joined(case.trunk_history, case.branch_history, 50)
     assert cut.n_episodes == 50
     np.testing.assert_array_equal(cut.action, log.action[: 50 * 40])
+
+
+def test_real_worlds_that_go_on_make_one_clock(tmp_path: Path, random) -> None:
+    """As a study records them: the branch has a condition and goes on from a save."""
+    trunk = Worlds("pendulum-swingup", "none", [[1, 2]], n_threads=1)
+    later = f"gain:g=0.5,shift_frame={3 * 2 * EPISODE_FRAMES}"
+    branch = Worlds("pendulum-swingup", later, [[1, 2]], n_threads=1)
+    paths = [tmp_path / "trunk.fallow", tmp_path / "branch.fallow"]
+    for worlds, path in zip((trunk, branch), paths, strict=True):
+        if worlds is branch:
+            branch.restore(trunk.save())
+        with Recorder(worlds, path) as recorder:
+            for _ in range(2 * EPISODE_FRAMES // worlds.action_repeat):
+                action = random.uniform(-1, 1, (1, 2, worlds.n_actuators))
+                recorder.add(action, worlds.step(action))
+    log = read_joined(*paths)
+    assert log.start_step.tolist() == [0, 0, 500, 500, 1000, 1000, 1500, 1500]
+    assert log.regime.tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
+    assert log.gain[:, 0].tolist() == [1.0] * 6 + [0.5] * 2
+    assert log.notes == ()
 
 
 def test_histories_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
@@ -163,6 +185,20 @@ def test_decisions_are_right_where_the_better_rule_was_chosen(tmp_path: Path) ->
         Agreement(None, 3, 4, 2),
     ]
     assert agreement([]) == []
+
+    made = selector_table(results)
+    rows = {row[0]: dict(zip(made.head, row, strict=True)) for row in made.texts()}
+    gain, both = rows["Gain reduction"], rows["All"]
+    assert (gain["histories"], gain["changes found"]) == ("3", "3 of 3")
+    assert (gain["right"], gain["right, the paper"]) == ("1 of 2", "3 of 5")
+    judged = [r for r in results[:3] if isinstance(r, Judgement)]
+    mean = np.mean([one.decision.magnitude.value for one in judged])
+    assert (gain["m_hat"], gain["m_hat, the paper"]) == (f"{mean:.2f}", "0.43")
+    middle = np.median([one.changes[0].delay for one in judged])
+    assert gain["decision delay, episodes"] == f"{middle:.1f}"
+    assert (both["right"], both["right, the paper"]) == ("3 of 4", "19 of 24")
+    assert "Not counted as right or wrong: gain, seed 2: a D of 0." in made.notes
+    assert any(n.startswith("Left out: gain, seed 3: there is no") for n in made.notes)
 
 
 def test_a_seed_without_returns_has_no_better_rule() -> None:

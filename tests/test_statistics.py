@@ -3,6 +3,8 @@
 import itertools
 import math
 import random as stdlib_random
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +25,7 @@ from fallow.study.statistics import (
     setting_auc,
 )
 from fallow.study.student import t_quantile
-from fallow.study.summary import bootstrap_interval, summarise
+from fallow.study.summary import bootstrap_interval, summarise, t_interval
 
 GAIN = Setting("walker-walk", "dreamer", "lean", "gain")
 NONE = GAIN.without_change
@@ -55,6 +57,7 @@ def test_t_quantiles_of_nothing_are_refused() -> None:
         t_quantile(1.0, 4)
 
 
+@settings(deadline=None)
 @given(several)
 def test_summaries_are_scipys(values: list[float]) -> None:
     summary = summarise(values)
@@ -88,6 +91,16 @@ def test_bootstrap_is_near_scipys_and_near_all_resamples() -> None:
     assert found == pytest.approx(np.quantile(every, [0.025, 0.975]), abs=3)
     assert bootstrap_interval(D) == bootstrap_interval(D)
     assert bootstrap_interval(D) != bootstrap_interval(D, seed=1)
+
+
+def test_of_five_values_the_bootstrap_covers_84_and_t_95_percent() -> None:
+    random = np.random.default_rng(0)
+    draws = random.normal(size=(600, 5))
+    found = [(bootstrap_interval(x, n_resamples=1000), t_interval(x)) for x in draws]
+    covers = np.mean([[a <= 0 <= b for a, b in pair] for pair in found], axis=0)
+    # three standard errors of a share among 600
+    assert covers[0] == pytest.approx(0.84, abs=0.045)
+    assert covers[1] == pytest.approx(0.95, abs=0.027)
 
 
 def test_j_and_d_of_a_known_table() -> None:
@@ -295,3 +308,13 @@ def test_what_both_rules_gain_is_no_difference(pairs, constant: float) -> None:
 
 def test_made_up_tables_have_nine_evaluations_after_the_shift() -> None:
     assert len(AFTER) == 9 and AFTER[0] == 45_000 and AFTER[-1] == 125_000
+
+
+def test_statistics_and_tables_import_no_jax() -> None:
+    modules = "study.statistics, study.estimator, report.tables, report.verdict"
+    names = ", ".join(f"fallow.{name}" for name in modules.split(", "))
+    code = (
+        f"import sys, {names}; print(*{{'jax', 'mujoco', 'scipy'}} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("", "")

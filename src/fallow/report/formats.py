@@ -29,7 +29,7 @@ LATEX_SPECIAL = {
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
     "±": r"$\pm$",
-    "–": "--",
+    "–": r"\textendash{}",
 }
 SIGNED = re.compile(r"(?<![\w.])([+-]\d[\d.]*|(?<=\s)-(?=\s))")
 """A number with a sign, or a minus; LaTeX sets them as mathematics."""
@@ -140,9 +140,14 @@ def latex_text(text: str) -> str:
     """Text that LaTeX shows as it is."""
     parts = SIGNED.split(_line(text))
     return "".join(
-        f"${part}$" if place % 2 else "".join(LATEX_SPECIAL.get(c, c) for c in part)
+        f"${part}$" if place % 2 else _latex_plain(part)
         for place, part in enumerate(parts)
     )
+
+
+def _latex_plain(text: str) -> str:
+    """Two hyphens would be drawn as one dash, so that they are kept apart."""
+    return re.sub("-(?=-)", "-{}", "".join(LATEX_SPECIAL.get(c, c) for c in text))
 
 
 def _names(table: Table, place: int) -> Sequence[str]:

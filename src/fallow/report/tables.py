@@ -1,6 +1,6 @@
 """The tables of a study: the paper's in its layout, ours beside it, or a plain one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fallow.dynamics.schedules import SHIFT_FRAME
@@ -33,9 +33,6 @@ from fallow.study.statistics import (
     returns_of,
     setting_auc,
 )
-from fallow.study.summary import Summary
-
-Measure = Callable[[Returns, Setting, str], Summary]
 
 
 def tables_of(
@@ -147,8 +144,7 @@ def _tables(
     rules = [*layout.rules, *sorted(rules[len(layout.rules) :], key=rule_order)]
     layout = replace(layout, rules=tuple(rules))
     notes = _made_of(returns, tuple(places.values()))
-    of_differences = layout.name == "Table III"
-    first = _gains if of_differences else _reached
+    first = _gains if layout.differences and not layout.returns else _reached
     made = [first(returns, layout, places, notes)]
     lines = _lines(returns, layout, places)
     if lines:

@@ -90,16 +90,12 @@ def sentence(
 def leader(returns: Returns, setting: Setting, digits: int = 0) -> list[str]:
     """Which of several rules reached most, and whether its lead is clear.
 
-    Only rules of which no seed is missing are set side by side.
+    Nothing is said where a seed of some rule is missing.
     """
     rules = _rules(returns, setting)
     reached = {rule: mean_return(returns, setting, rule) for rule in rules}
-    means = {
-        rule: own.mean
-        for rule, own in reached.items()
-        if own.whole and own.mean is not None
-    }
-    if len(means) < 3:
+    means = {rule: own.mean for rule, own in reached.items() if own.mean is not None}
+    if len(means) < 3 or not all(own.whole for own in reached.values()):
         return []
     first, second = sorted(means, key=lambda rule: -means[rule])[:2]
     lead = difference(returns, setting, first, second)
