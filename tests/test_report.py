@@ -12,7 +12,7 @@ import made_up_study as made_up
 import pytest
 
 from fallow.errors import FallowError
-from fallow.report import comparison, pictures, study_page
+from fallow.report import advantages, comparison, pictures, study_page
 from fallow.report.folder import read_study
 from fallow.report.missing import missing
 from fallow.results import Evaluation, append_results
@@ -52,7 +52,7 @@ def test_the_verdict_comes_first_then_tables_figures_and_plan(page: Path) -> Non
         "recency beat passive by 146 ± 7",  # 323 - 177; units 10 apart: sqrt(250 / 5)
         "Table I",
         "<h2>Return before and after the change</h2>",
-        'id="return-Gain-reduction"',
+        'id="return-gain-reduction"',
         "<h2>Theory</h2>",
         "fallow study table1",
         "fallow report table1",
@@ -79,7 +79,7 @@ def test_the_page_needs_nothing_but_itself(page: Path) -> None:
 
 def test_figures_and_tables_lie_beside_the_page(page: Path) -> None:
     figures = {path.name for path in (page.parent / "figures").iterdir()}
-    for name in ("return-Recurring", "stale-Gain-reduction", "theory-mismatch"):
+    for name in ("return-recurring", "stale-gain-reduction", "theory-mismatch"):
         assert {f"{name}.{ending}" for ending in ("svg", "png", "pdf")} <= figures
     endings = {path.suffix for path in (page.parent / "tables").iterdir()}
     assert endings == {".md", ".tex", ".csv"}
@@ -88,7 +88,7 @@ def test_figures_and_tables_lie_beside_the_page(page: Path) -> None:
 def test_sweeps_have_the_known_advantages(tmp_path: Path) -> None:
     rows = made_up.rows(made_up.table1() + made_up.sweeps())
     study = read_study(made_up.folder(tmp_path / "sweeps", rows))
-    period, gain, window = pictures.sweep_pictures(study)
+    period, gain, window = advantages.sweep_pictures(study)
     drawn = period.figure.axes[0].containers[0][0].get_ydata()
     assert drawn.tolist() == pytest.approx([-287, -191, -150, -100, -19, 146])
     auc = period.figure.axes[1].get_lines()[0].get_ydata()
@@ -98,7 +98,7 @@ def test_sweeps_have_the_known_advantages(tmp_path: Path) -> None:
     assert drawn.get_ydata().tolist() == pytest.approx([15, 146, -80, -120, -201])
     wide = window.figure.axes[0].containers[1][0].get_ydata()
     assert wide.tolist() == pytest.approx([-143.5, -75, -50, -9.5])
-    assert len(pictures.theory_cases(study)) == 11 + 4
+    assert len(advantages.theory_cases(study)) == 11 + 4
 
 
 def test_the_change_is_drawn_where_the_plan_puts_it(tmp_path: Path) -> None:

@@ -129,7 +129,9 @@ def test_ages_and_responses_of_a_study(folder: Path) -> None:
     ]
     assert names[3:] == ["decision-plane", "selector-agreement"]
     gain = shown.pictures[1]
-    assert gain.caption.startswith("Found at episode 18, recorded at 18.")
+    assert gain.caption.startswith(
+        "Changes: found at episode 18; recorded at episode 18."
+    )
     (axes,) = gain.figure.axes
     assert axes.get_xlim() == (4.5, 27.5)  # five of 28 episodes are not shown
     upright = [ln for ln in axes.get_lines() if list(ln.get_xdata()) == [17.5, 17.5]]

@@ -6,8 +6,8 @@ from pathlib import Path
 from fallow.report.cells import Cell, Estimate, Table, Words, digits_for
 from fallow.report.folder import Study, read_study
 from fallow.report.names import baseline_of, rule_order, setting_order
-from fallow.report.pictures import file_name, return_pictures, titled
-from fallow.report.saving import Picture
+from fallow.report.pictures import return_pictures, titled
+from fallow.report.saving import Picture, file_name
 from fallow.report.study_page import (
     HOW_TO_READ,
     RETURNS,

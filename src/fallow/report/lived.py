@@ -11,16 +11,15 @@ from fallow.errors import FallowError
 from fallow.logs.history import History, read_history
 from fallow.report import drawn, estimates, figures, rendering, strips
 from fallow.report.cells import Table
-from fallow.report.drawing import options_free
+from fallow.report.drawing import options_free, shown_option
 from fallow.report.folder import Planned, Study
-from fallow.report.pictures import file_name, titled
-from fallow.report.saving import Picture
+from fallow.report.pictures import titled
+from fallow.report.saving import Picture, file_name
 from fallow.report.selector_table import selector_table
 from fallow.report.words import listed
 from fallow.study import estimator
 from fallow.study.statistics import BASELINE, Setting, mean_return
 
-RECENCY = "recency"
 N_PREFILL = 5
 """Episodes of random actions, which are read and not shown."""
 MOST_SCENES, MOST_AGES, MOST_TRACES = 2, 4, 4
@@ -80,18 +79,7 @@ def responses(study: Study) -> Shown:
         shown.tables.append(selector_table(results))
     for judgement in _one_each(judged)[:MOST_TRACES]:
         shown.pictures.append(_trace(judgement))
-    if judged:
-        shown.pictures.append(
-            Picture(
-                "decision-plane",
-                "Both gates",
-                "Each mark is a history: how well age tells stale data from fresh, "
-                "against how much of the response was lost, as estimated from actions "
-                "and velocities alone. In the shaded corner the selector says to "
-                "discard old data.",
-                figures.plane([one.decision for one in judged]),
-            )
-        )
+    shown.pictures.extend(_plane(judged))
     bars = estimator.agreement(results)
     if any(bar.n for bar in bars):
         shown.pictures.append(
@@ -129,16 +117,17 @@ def _show(study: Study, condition: str, pair: Sequence[Planned], shown: Shown) -
     scene = strips.matched(histories, SHIFTED)
     remarks = {branch.rule: _remark(study, branch) for branch in pair}
     name, title = file_name(condition), titled(condition)
-    rules = " and ".join(remarks)
+    rules = [shown_option(branch.rule) for branch in pair]
+    pose = "Both begin it in the same pose. " if scene.same_start else ""
     caption = (
-        f"The same training episode of {rules}, seed {pair[0].seed}, from frame "
-        f"{scene.start_frame:,} on, with the changed body; it begins in the same pose. "
-        "At the right: evaluation return since the change, mean ± s.e. over seeds."
+        f"The same training episode of {' and '.join(rules)}, seed {pair[0].seed}, "
+        f"from frame {scene.start_frame:,} on. {pose}At the right: evaluation return "
+        "since the change, mean ± s.e. over seeds."
     )
     picture = strips.strip(scene, remarks=remarks)
     shown.pictures.append(Picture(f"strip-{name}", title, caption, picture, wide=True))
     film = strips.film(scene)
-    left_right = " left, ".join(remarks) + " right"
+    left_right = " left, ".join(rules) + " right"
     shown.films.append((f"film-{name}", f"{title}: {left_right}.", film))
 
 
@@ -161,13 +150,34 @@ def _trace(judgement: estimator.Judgement) -> Picture:
         f"K, mean over joints, seed {case.seed}",
         N_PREFILL,
     )
+    true = judgement.truth.change_points if judgement.truth else ()
     caption = (
-        f"Found at episode {listed(judgement.decision.change_points)}, recorded at "
-        f"{listed(judgement.truth.change_points if judgement.truth else ())}. The "
-        f"selector would {judgement.decision.word} the old data."
+        f"Changes: {_changes('found', judgement.decision.change_points)}; "
+        f"{_changes('recorded', true)}. "
+        f"The selector would {judgement.decision.word} the old data."
     )
     name = f"response-{file_name(condition)}"
     return Picture(name, titled(condition), caption, figure)
+
+
+def _plane(judged: Sequence[estimator.Judgement]) -> list[Picture]:
+    """Both gates, where a history has a place between them."""
+    decisions = [one.decision for one in judged]
+    placed = [d for d in decisions if None not in (d.auc.value, d.magnitude.value)]
+    if not placed:
+        return []
+    caption = (
+        f"Each of {len(placed)} marks is a history: how well age tells stale data from "
+        "fresh, against how much of the response was lost, estimated from actions and "
+        "velocities alone. In the shaded corner the selector discards old data. "
+        f"{len(decisions) - len(placed)} histories have nothing stale, and no mark."
+    )
+    figure = figures.plane(decisions)
+    return [Picture("decision-plane", "Both gates", caption, figure)]
+
+
+def _changes(word: str, episodes: tuple[int, ...]) -> str:
+    return f"{word} at episode {listed(episodes)}" if episodes else f"none {word}"
 
 
 def _cases(study: Study) -> list[estimator.Case]:
@@ -218,7 +228,7 @@ def _pair(branches: Sequence[Planned]) -> list[Planned]:
     """Passive and the first Recency of one seed; empty without one of them."""
     own = _of_one_seed(branches)
     passive = [b for b in own if b.rule == BASELINE]
-    recency = [b for b in own if options_free(b.rule) == RECENCY]
+    recency = [b for b in own if options_free(b.rule) == estimator.RECENCY]
     return [passive[0], recency[0]] if passive and recency else []
 
 

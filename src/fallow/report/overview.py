@@ -10,6 +10,7 @@ from fallow.report.drawing import (
     AXIS,
     FRESH,
     INK,
+    PAPER,
     RULE_LOOKS,
     SHADE,
     STALE,
@@ -69,9 +70,9 @@ def _history(axes: Axes, y: float, stale: list[bool], title: str) -> None:
     for block, is_stale in enumerate(stale):
         colour = STALE if is_stale else FRESH
         place = (BEGIN + block * size, y)
-        box = Rectangle(place, size * 0.9, 0.6, facecolor=colour, alpha=0.55)
+        box = Rectangle(place, size * 0.9, 0.6, facecolor=colour, linewidth=0)
         box.set_hatch("////" if is_stale else "")
-        box.set_edgecolor(colour)
+        box.set_edgecolor(PAPER)  # of the hatch
         axes.add_patch(box)
     change = BEGIN + CHANGE * size - 0.04
     axes.plot([change, change], [y - 0.1, y + 0.75], color=INK, linewidth=1.4)

@@ -1,6 +1,7 @@
 """A figure as people take it along: SVG, PNG and PDF, the same bytes every time."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -51,3 +52,20 @@ def save(picture: Picture, folder: Path) -> list[Path]:
             picture.figure.savefig(path, metadata=metadata, dpi=PNG_DPI)
             files.append(path)
     return files
+
+
+def file_name(title: str) -> str:
+    """Letters, digits and dashes only, for a file that any system takes."""
+    kept = "".join(c if c.isascii() and c.isalnum() else "-" for c in title)
+    return "-".join(filter(None, kept.lower().split("-"))) or "study"
+
+
+def named_apart(pictures: Sequence[Picture]) -> list[Picture]:
+    """The same pictures, those after the first of one name with a number at its end."""
+    counts: dict[str, int] = {}
+    found = []
+    for picture in pictures:
+        counts[picture.name] = count = counts.get(picture.name, 0) + 1
+        name = picture.name if count == 1 else f"{picture.name}-{count}"
+        found.append(replace(picture, name=name))
+    return found

@@ -1,6 +1,6 @@
 """Matched episodes of several rules side by side, as a strip and as a short film.
 
-Branches of one seed begin each episode in the same pose, so what differs is what the
+Branches of one seed begin an episode in the same pose, so what differs is what the
 agents have learned. Episodes are simulated again from histories.
 """
 
@@ -15,7 +15,7 @@ from PIL import Image
 from fallow.errors import FallowError
 from fallow.logs.history import History
 from fallow.report import rendering
-from fallow.report.drawing import SHADE, WIDTH_IN, looks, shown_option, styled
+from fallow.report.drawing import SHADE, WIDTH_IN, looks, options_free, styled
 
 STEPS = (0, 60, 120, 240, 360, 480)
 """Transitions after which a strip shows the body."""
@@ -45,6 +45,17 @@ class Scene:
         return min(
             self.histories[rule].episodes[index].n_transitions
             for rule, index in self.episodes.items()
+        )
+
+    @property
+    def same_start(self) -> bool:
+        """Whether all begin in the same state of the simulator."""
+        states = [
+            self.histories[r].episodes[i].start_state for r, i in self.episodes.items()
+        ]
+        first = states[0]
+        return first is not None and all(
+            other is not None and np.array_equal(first, other) for other in states[1:]
         )
 
 
@@ -99,7 +110,7 @@ def strip(
                 axes.grid(False)
                 for side in axes.spines.values():
                     side.set(visible=True, color=SHADE, linewidth=0.6)
-            name, colour = shown_option(rule), look[rule].colour
+            name, colour = options_free(rule), look[rule].colour
             row[0].set_ylabel(name, color=colour, weight="bold", fontsize=8)
             if remarks and rule in remarks:
                 row[-1].yaxis.set_label_position("right")

@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from fallow.report import lived, pictures
+from fallow.report import advantages, lived, pictures
 from fallow.report.cells import Table
 from fallow.report.drawing import for_page
 from fallow.report.folder import Study, read_study
@@ -19,7 +19,7 @@ from fallow.report.lived import Shown
 from fallow.report.missing import caveats, counted, missing
 from fallow.report.overview import overview
 from fallow.report.page import filled
-from fallow.report.saving import Picture, save
+from fallow.report.saving import Picture, named_apart, save
 from fallow.report.tables import tables_of
 from fallow.report.verdict import verdict
 
@@ -41,7 +41,7 @@ HOW_TO_READ = {
     "only gave more return than training on all of it. Points are means over seeds of "
     "paired differences, bars one standard error.",
     "Bodies": "One training episode of two rules, simulated again from the histories, "
-    "under the changed body. Both begin it in the same pose.",
+    "under the changed body.",
     "Stale data drawn": "Share of the drawn steps that came from a body other than the "
     "present one, as counted while training: 0 is all fresh, 1 is all stale.",
     "Old data drawn": "How old the steps are that each rule draws, averaged over the "
@@ -139,6 +139,7 @@ def render(content: Content) -> str:
             for_page(picture.svg, picture.title or picture.name)
         ),
         quoted=quoted,
+        breakable=breakable,
         webp=lambda film: base64.b64encode(film).decode(),
         folder=FIGURES,
     )
@@ -154,6 +155,12 @@ def quoted(text: str) -> Markup:
         for place, part in enumerate(parts)
     ]
     return Markup("").join(shown)
+
+
+def breakable(text: str) -> Markup:
+    """A name that may go on in the next line after its signs; all is escaped."""
+    parts = re.split(r"(?<=[:=,_])(?=\w)", text)
+    return Markup("<wbr>").join(parts)
 
 
 def content_of(study: Study) -> Content:
@@ -217,16 +224,16 @@ def tables(study: Study) -> list[Table]:
 def _sections(study: Study) -> list[Section]:
     def seen(title: str, shown: Shown) -> Section:
         rest = (shown.films, shown.notes, shown.tables)
-        return Section(title, HOW_TO_READ[title], shown.pictures, *rest)
+        return Section(title, HOW_TO_READ[title], named_apart(shown.pictures), *rest)
 
     found = (
         (RETURNS, Shown(pictures.return_pictures(study))),
-        ("Where forgetting pays", Shown(pictures.sweep_pictures(study))),
+        ("Where forgetting pays", Shown(advantages.sweep_pictures(study))),
         ("Bodies", lived.scenes(study)),
         ("Stale data drawn", Shown(pictures.stale_pictures(study))),
         ("Old data drawn", lived.ages_drawn(study)),
         ("Could the robot have known?", lived.responses(study)),
-        ("Theory", Shown(pictures.theory_pictures(study))),
+        ("Theory", Shown(advantages.theory_pictures(study))),
         ("The idea", Shown([Picture("overview", "", "", overview())])),
     )
     return [seen(title, shown) for title, shown in found]
