@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fallow import checkpoint
+from fallow import checkpoint, options
 from fallow.agents.fleet import Fleet
 from fallow.agents.programs import named
 from fallow.errors import FallowError
@@ -178,7 +178,7 @@ def _identity(fleet: Fleet) -> dict[str, Any]:
     return {
         "task": fleet.task.name,
         "agent": fleet.agent.name,
-        "sizes": dataclasses.asdict(fleet.agent.config),
+        "sizes": options.telling(fleet.agent.config),
     }
 
 
