@@ -27,6 +27,8 @@ MAX_TILES = 16
 MIN_PROGRAMS = 64
 """Programs for each branch, below which tiles are not put together."""
 MIN_WIDTH = 16
+N_WARPS = 4
+"""Of 32 threads, for each program."""
 
 
 def available() -> bool:
@@ -360,7 +362,7 @@ def _silu_slope(x: jax.Array) -> jax.Array:
 def _parameters() -> Any:
     from jax.experimental.pallas import triton
 
-    return triton.CompilerParams(num_warps=4)
+    return triton.CompilerParams(num_warps=N_WARPS)
 
 
 def _call(
