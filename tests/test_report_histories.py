@@ -99,12 +99,20 @@ def test_ages_of_passive_are_uniform_and_those_of_recency_end_at_its_window() ->
     np.testing.assert_allclose(axes.get_lines()[0].get_ydata().sum(), 100)
 
 
+def test_a_run_that_ended_between_two_worlds_is_told_up_to_there() -> None:
+    cut = History(BRANCH.header, BRANCH.episodes[:-1])
+    found = drawn.drawn_ages(TRUNK, cut, "passive", [at(5)])
+    assert found.stale_share == pytest.approx(12 / 15)
+    with pytest.raises(FallowError, match="ends before"):
+        drawn.drawn_ages(TRUNK, cut, "passive", [at(6)])
+
+
 def test_ages_that_cannot_be_told() -> None:
     with pytest.raises(FallowError, match="model's error"):
         drawn.drawn_ages(TRUNK, BRANCH, "graded", [at(1)])
     with pytest.raises(FallowError, match="ends before"):
         drawn.drawn_ages(TRUNK, BRANCH, "passive", [at(7)])
-    alone = History(BRANCH.header, BRANCH.episodes[:-1])
+    alone = History(BRANCH.header, BRANCH.episodes[1:])
     with pytest.raises(FallowError, match="do not begin and end"):
         drawn.drawn_ages(TRUNK, alone, "passive", [at(1)])
 

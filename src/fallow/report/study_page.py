@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -177,18 +178,17 @@ def content_of(study: Study) -> Content:
     )
 
 
+def sentences(study: Study) -> list[str]:
+    """What came out, in plain words."""
+    if not study.rows:
+        return ["Nothing has been evaluated yet."]
+    rest = (study.shift_frame, study.seeds, None, study.trunk_sets)
+    return verdict(study.rows, *rest)
+
+
 def verdict_of(study: Study, title: str = "") -> Verdict:
     """Sentences on what came out, and on what is not there."""
-    lines = (
-        verdict(
-            study.rows,
-            study.shift_frame,
-            study.seeds,
-            trunk_sets=study.trunk_sets,
-        )
-        if study.rows
-        else ["Nothing has been evaluated yet."]
-    )
+    lines = sentences(study)
     return Verdict(
         title=title or study.name,
         groups=grouped([line for line in lines if not line.startswith(LEFT_OUT)]),
@@ -279,7 +279,8 @@ def _shown(value: Any) -> str:
 
 def _commands(study: Study) -> list[str]:
     plan = study.plan.get("plan", study.plan)
-    preset = f" --preset {plan['preset']}" if "preset" in plan else ""
+    preset = ["--preset", str(plan["preset"])] if "preset" in plan else []
     place = study.folder.name or "."
     name = str(plan.get("name", study.name))
-    return [f"fallow study {name}{preset} --out {place}", f"fallow report {place}"]
+    study_words = ["fallow", "study", name, *preset, "--out", place]
+    return [shlex.join(study_words), shlex.join(["fallow", "report", place])]
