@@ -215,6 +215,12 @@ def test_a_picture_holds_a_body_on_a_floor_and_nothing_behind(folder: Path) -> N
     assert (first != later).any()
 
 
+@pytest.mark.parametrize("value", ["off", "Disable ", "0"])
+def test_rendering_can_be_switched_off(value: str, monkeypatch) -> None:
+    monkeypatch.setenv("MUJOCO_GL", value)
+    assert rendering.backend.__wrapped__() is None
+
+
 def test_without_a_renderer_there_is_a_note(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(rendering, "backend", lambda: None)
     shown = lived.scenes(read_study(folder))
@@ -223,3 +229,13 @@ def test_without_a_renderer_there_is_a_note(folder: Path, monkeypatch) -> None:
     history = read_history(folder / "histories" / "trunk0.fallow")
     with pytest.raises(FallowError, match="libosmesa6"):
         next(rendering.film(history, 0, [0], 20, 20))
+
+
+def test_a_driver_that_fails_is_a_note(folder: Path, monkeypatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("the driver is broken")
+
+    monkeypatch.setattr(rendering, "backend", lambda: "egl")
+    monkeypatch.setattr(strips, "strip", fail)
+    shown = lived.scenes(read_study(folder))
+    assert shown.pictures == [] and "gain: no strip, since the driver" in shown.notes[0]

@@ -61,14 +61,18 @@ class Study:
     def condition(self, text: str) -> Condition | None:
         """A condition of the table, its change where the plan puts it.
 
-        None where this version of Fallow knows no such condition.
+        One that says itself when it changes stays as it is. None where this version of
+        Fallow knows no such condition.
         """
         try:
             own = Condition.parse(text)
         except FallowError:
             return None
-        if isinstance(own.schedule, Permanent | Recurring | Drift):
-            moved = replace(own.schedule, shift_frame=self.shift_frame)
+        schedule = own.schedule
+        if schedule.shift_frame != SHIFT_FRAME:
+            return own
+        if isinstance(schedule, Permanent | Recurring | Drift):
+            moved = replace(schedule, shift_frame=self.shift_frame)
             return replace(own, schedule=moved)
         return own
 
