@@ -150,6 +150,16 @@ def test_a_study_that_has_only_begun_is_a_page_too(tmp_path: Path) -> None:
     assert "results.csv is not there yet" in text
 
 
+def test_a_study_that_runs_is_not_taken_for_a_finished_one(
+    text_of: Callable[..., str],
+) -> None:
+    so_far = [frame for frame in made_up.FRAMES if frame < 90_000]
+    text = text_of(made_up.rows(PAIR, frames=so_far))
+    assert "This report is partial: 0 of 10 branches are finished" in text
+    assert "gain, passive, seeds 0, 1, 2, 3, 4: 5 of 9 evaluations" in text
+    assert "beat" not in text
+
+
 def test_evaluations_before_the_change_only(text_of: Callable[..., str]) -> None:
     text = text_of(made_up.rows(PAIR, frames=(5_000, 15_000)))
     assert "no evaluation since the shift" in text and "0 of 10" in text
