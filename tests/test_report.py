@@ -10,12 +10,15 @@ from pathlib import Path
 
 import made_up_study as made_up
 import pytest
+from matplotlib.figure import Figure
 
 from fallow.errors import FallowError
 from fallow.report import advantages, comparison, pictures, study_page
-from fallow.report.folder import read_study
+from fallow.report.folder import read_study, trunk_sets_of
 from fallow.report.missing import missing
+from fallow.report.saving import Picture, file_name, named_apart
 from fallow.results import Evaluation, append_results
+from fallow.seeds import derive
 
 GAIN = [level for level in made_up.table1() if level.condition == "gain"]
 PAIR = GAIN[:2]
@@ -116,6 +119,9 @@ def test_the_change_is_drawn_where_the_plan_puts_it(tmp_path: Path) -> None:
         if line.get_label() == "first change"
     ]
     assert change.get_xdata() == [20_000, 20_000]
+    own = study.condition("gain:shift_frame=7000")
+    assert own is not None and own.schedule.shift_frame == 7_000
+    assert study.condition("none") is not None and study.condition("no such") is None
 
 
 # -------------------------------------------------------------------- partial
@@ -142,6 +148,16 @@ def test_a_study_that_has_only_begun_is_a_page_too(tmp_path: Path) -> None:
     assert "Nothing has been evaluated yet" in text
     assert "gain, passive, seeds 0, 1, 2, 3, 4: no row" in text
     assert "results.csv is not there yet" in text
+
+
+def test_a_study_that_runs_is_not_taken_for_a_finished_one(
+    text_of: Callable[..., str],
+) -> None:
+    so_far = [frame for frame in made_up.FRAMES if frame < 90_000]
+    text = text_of(made_up.rows(PAIR, frames=so_far))
+    assert "This report is partial: 0 of 10 branches are finished" in text
+    assert "gain, passive, seeds 0, 1, 2, 3, 4: 5 of 9 evaluations" in text
+    assert "beat" not in text
 
 
 def test_evaluations_before_the_change_only(text_of: Callable[..., str]) -> None:
@@ -227,9 +243,31 @@ def test_names_with_html_in_them_are_text(text_of: Callable[..., str]) -> None:
         for row in made_up.rows(PAIR)
     ]
     rows += [replace(row, condition=HOSTILE) for row in rows]
-    text = text_of(rows, name="evil", versions={HOSTILE: HOSTILE}, device=HOSTILE)
-    assert "<script" not in text
+    text = text_of(
+        rows, name="an evil; study", versions={HOSTILE: HOSTILE}, device=HOSTILE
+    )
+    assert "<script" not in text and "fallow report &#39;an evil; study&#39;" in text
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 10
+
+
+def test_titles_that_make_one_file_name_are_told_apart() -> None:
+    figure = Figure()
+    same = [Picture("a", "a", "", figure), Picture("b", "b", "", figure)]
+    again = [Picture("a", "A!", "", figure), Picture("a", "(a)", "", figure)]
+    names = [picture.name for picture in named_apart(same + again)]
+    assert names == ["a", "b", "a-2", "a-3"]
+    assert file_name("Gain (g=0.5), é/..") == "gain-g-0-5"
+
+
+def test_sets_of_trunks_are_told_apart_by_their_seeds() -> None:
+    cells = [{"trunk_set": "A"}, {"trunk_set": "B"}]
+    trunks = [
+        {"id": "one", "seed": 3, "training_seed": 3},
+        {"id": "two", "seed": 3, "training_seed": derive(3, "trunk set B")},
+    ]
+    about = {"plan": {"cells": cells}, "trunks": trunks}
+    assert trunk_sets_of(about) == {"one": "A", "two": "B"}
+    assert trunk_sets_of({"plan": {"cells": cells[:1]}, "trunks": trunks}) == {}
 
 
 def test_two_rows_that_do_not_agree_are_an_error(tmp_path: Path, run) -> None:
@@ -249,9 +287,12 @@ def test_the_command_writes_opens_and_compares(
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
     one = made_up.folder(tmp_path / "one", made_up.rows(PAIR, seeds=(0, 1)))
-    code, out, error = run("report", one, "--open")
+    code, out, error = run("report", one, "--open", "--tables")
     assert code == 0, error
-    assert out == f"report: {one / 'report.html'}\n"
+    assert out.splitlines()[-1] == f"report: {one / 'report.html'}"
+    # of seeds 0 and 1: 146 + 20 and 146 + 10
+    assert "recency beat passive by 161 ± 5" in " ".join(out.split())
+    assert "Passive" in out and "+161 ± 5" in out
     assert opened == [(one / "report.html").resolve().as_uri()]
     assert run("report", tmp_path / "none")[0] == 2
 

@@ -99,12 +99,20 @@ def test_ages_of_passive_are_uniform_and_those_of_recency_end_at_its_window() ->
     np.testing.assert_allclose(axes.get_lines()[0].get_ydata().sum(), 100)
 
 
+def test_a_run_that_ended_between_two_worlds_is_told_up_to_there() -> None:
+    cut = History(BRANCH.header, BRANCH.episodes[:-1])
+    found = drawn.drawn_ages(TRUNK, cut, "passive", [at(5)])
+    assert found.stale_share == pytest.approx(12 / 15)
+    with pytest.raises(FallowError, match="ends before"):
+        drawn.drawn_ages(TRUNK, cut, "passive", [at(6)])
+
+
 def test_ages_that_cannot_be_told() -> None:
     with pytest.raises(FallowError, match="model's error"):
         drawn.drawn_ages(TRUNK, BRANCH, "graded", [at(1)])
     with pytest.raises(FallowError, match="ends before"):
         drawn.drawn_ages(TRUNK, BRANCH, "passive", [at(7)])
-    alone = History(BRANCH.header, BRANCH.episodes[:-1])
+    alone = History(BRANCH.header, BRANCH.episodes[1:])
     with pytest.raises(FallowError, match="do not begin and end"):
         drawn.drawn_ages(TRUNK, alone, "passive", [at(1)])
 
@@ -207,6 +215,12 @@ def test_a_picture_holds_a_body_on_a_floor_and_nothing_behind(folder: Path) -> N
     assert (first != later).any()
 
 
+@pytest.mark.parametrize("value", ["off", "Disable ", "0"])
+def test_rendering_can_be_switched_off(value: str, monkeypatch) -> None:
+    monkeypatch.setenv("MUJOCO_GL", value)
+    assert rendering.backend.__wrapped__() is None
+
+
 def test_without_a_renderer_there_is_a_note(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(rendering, "backend", lambda: None)
     shown = lived.scenes(read_study(folder))
@@ -215,3 +229,13 @@ def test_without_a_renderer_there_is_a_note(folder: Path, monkeypatch) -> None:
     history = read_history(folder / "histories" / "trunk0.fallow")
     with pytest.raises(FallowError, match="libosmesa6"):
         next(rendering.film(history, 0, [0], 20, 20))
+
+
+def test_a_driver_that_fails_is_a_note(folder: Path, monkeypatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("the driver is broken")
+
+    monkeypatch.setattr(rendering, "backend", lambda: "egl")
+    monkeypatch.setattr(strips, "strip", fail)
+    shown = lived.scenes(read_study(folder))
+    assert shown.pictures == [] and "gain: no strip, since the driver" in shown.notes[0]

@@ -158,6 +158,8 @@ class Report:
     """The study's folder."""
     compare: Path | None = None
     """Another study's folder: put the two side by side on a page of its own."""
+    tables: bool = False
+    """Show the tables here as well."""
     open: bool = False
     """Show the page in the browser."""
 
@@ -165,6 +167,8 @@ class Report:
         from fallow.report.comparison import write_comparison
         from fallow.report.study_page import write_report
 
+        if self.tables:
+            self._show_tables()
         if self.compare is None:
             page = write_report(self.folder)
         else:
@@ -174,6 +178,19 @@ class Report:
             import webbrowser
 
             webbrowser.open(page.resolve().as_uri())
+
+    def _show_tables(self) -> None:
+        from rich.console import Console
+
+        from fallow.report.folder import read_study
+        from fallow.report.formats import terminal
+        from fallow.report.study_page import sentences, tables
+
+        study, console = read_study(self.folder), Console(highlight=False)
+        for table in tables(study):
+            console.print(terminal(table), "")
+        for sentence in sentences(study):
+            console.print(sentence, markup=False)
 
 
 @dataclass(frozen=True)

@@ -120,11 +120,16 @@ def _kept_again(
 
 
 def _together(episodes: Sequence[Episode], n_worlds: int) -> list[list[Episode]]:
-    """Episodes of all worlds that ran at once, in order of time."""
+    """Episodes of all worlds that ran at once, in order of time.
+
+    The last ones are left out where a run ended before all worlds had written theirs.
+    """
     by_start: dict[int, list[Episode]] = {}
     for episode in episodes:
         by_start.setdefault(episode.start_frame, []).append(episode)
     groups = [sorted(by_start[s], key=lambda e: e.world) for s in sorted(by_start)]
+    if len(groups[-1]) < n_worlds:
+        groups.pop()
     lengths = {len(g) for g in groups} | {e.world + 1 for g in groups for e in g[-1:]}
     if lengths != {n_worlds} or any(
         len({e.n_transitions for e in group}) > 1 for group in groups

@@ -61,14 +61,18 @@ class Study:
     def condition(self, text: str) -> Condition | None:
         """A condition of the table, its change where the plan puts it.
 
-        None where this version of Fallow knows no such condition.
+        One that says itself when it changes stays as it is. None where this version of
+        Fallow knows no such condition.
         """
         try:
             own = Condition.parse(text)
         except FallowError:
             return None
-        if isinstance(own.schedule, Permanent | Recurring | Drift):
-            moved = replace(own.schedule, shift_frame=self.shift_frame)
+        schedule = own.schedule
+        if schedule.shift_frame != SHIFT_FRAME:
+            return own
+        if isinstance(schedule, Permanent | Recurring | Drift):
+            moved = replace(schedule, shift_frame=self.shift_frame)
             return replace(own, schedule=moved)
         return own
 
@@ -82,9 +86,27 @@ class Study:
 
     @cached_property
     def _returns(self) -> Returns:
-        return returns_of(
-            self.rows, self.shift_frame, self.seeds, trunk_sets=self.trunk_sets
-        )
+        return returns_of(self.rows, **self.protocol)
+
+    @property
+    def protocol(self) -> dict[str, Any]:
+        """What J is a mean of, as arguments of `returns_of` and of what calls it."""
+        return {
+            "shift_frame": self.shift_frame,
+            "seeds": self.seeds,
+            "n_evaluations": self.n_evaluations,
+            "trunk_sets": self.trunk_sets,
+        }
+
+    @property
+    def n_evaluations(self) -> int | None:
+        """Of a finished branch, from the shift on; None: the plan does not say."""
+        plan = self.plan.get("plan", self.plan)
+        last, every = plan.get("branch_frames"), plan.get("evaluate_frames")
+        if not isinstance(last, int) or not isinstance(every, int) or every < 1:
+            return None
+        frames = range(every // 2, last + 1, every)
+        return sum(frame >= self.shift_frame for frame in frames)
 
 
 def read_study(folder: str | Path) -> Study:

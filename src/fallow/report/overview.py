@@ -70,7 +70,9 @@ def _history(axes: Axes, y: float, stale: list[bool], title: str) -> None:
     for block, is_stale in enumerate(stale):
         colour = STALE if is_stale else FRESH
         place = (BEGIN + block * size, y)
-        box = Rectangle(place, size * 0.9, 0.6, facecolor=colour, linewidth=0)
+        box = Rectangle(
+            place, size * 0.9, 0.6, facecolor=colour, linewidth=0, alpha=0.8
+        )
         box.set_hatch("////" if is_stale else "")
         box.set_edgecolor(PAPER)  # of the hatch
         axes.add_patch(box)

@@ -19,6 +19,8 @@ from fallow.logs.history import History
 from fallow.logs.resimulate import resimulate
 
 BACKENDS = ("egl", "osmesa")
+SWITCHED_OFF = ("disable", "disabled", "off", "false", "0")
+"""Values of MUJOCO_GL with which MuJoCo does not render."""
 TRIAL_S = 60
 """After so long a driver that hangs counts as none."""
 TRIAL = """
@@ -37,16 +39,18 @@ DISTANCE, ELEVATION_DEG, AZIMUTH_DEG = 1.5, -6.0, 90.0
 LOOK_DOWN = 0.8
 """How high the camera looks, relative to the body's middle in the first picture."""
 NO_RENDERER = (
-    "No picture can be rendered here: MuJoCo finds neither EGL nor OSMesa. Install one "
-    "(on Debian: apt install libegl1 libgl1-mesa-dri, or libosmesa6) and make the "
-    "report again."
+    "No picture can be rendered here: MuJoCo finds neither EGL nor OSMesa, or "
+    "MUJOCO_GL switches it off. Install one (on Debian: apt install libegl1 "
+    "libgl1-mesa-dri, or libosmesa6) and make the report again."
 )
 
 
 @functools.cache
 def backend() -> str | None:
     """The way to render here, or None; the first call tries for some seconds."""
-    wanted = os.environ.get("MUJOCO_GL", "").lower()
+    wanted = os.environ.get("MUJOCO_GL", "").lower().strip()
+    if wanted in SWITCHED_OFF:
+        return None
     for name in (wanted,) if wanted in BACKENDS else BACKENDS:
         trial = [sys.executable, "-c", TRIAL.format(backend=name)]
         try:

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from fallow.report.lived import Shown
 from fallow.report.missing import caveats, counted, missing
 from fallow.report.overview import overview
 from fallow.report.page import filled
+from fallow.report.progress import progress
 from fallow.report.saving import Picture, named_apart, save
 from fallow.report.tables import tables_of
 from fallow.report.verdict import verdict
@@ -50,7 +52,7 @@ HOW_TO_READ = {
     "Could the robot have known?": "The actuator response K, the velocity that a unit "
     "of action brings, for each episode of a trunk and its Passive branch. Full lines "
     "are changes found from the data alone, dotted ones those recorded; orange is "
-    "taken as stale, green as fresh. Five episodes of random actions are not shown.",
+    "taken as stale, green as fresh. The first five episodes are read and not shown.",
     "Theory": "A bias–variance argument for when a window of recent data is better.",
     "The idea": "A robot keeps learning from its history, and a rule says what of it "
     "is drawn. Below are blocks of history, oldest left, hatched where stale for the "
@@ -121,9 +123,12 @@ def write_report(folder: str | Path) -> Path:
 def write_page(content: Content, path: Path) -> Path:
     """Save all pictures and films below the page's folder, and write the page."""
     figures = path.parent / FIGURES
-    for section in content.sections:
-        for picture in section.pictures:
+    drawn = [picture for section in content.sections for picture in section.pictures]
+    with progress(len(drawn), "drawing") as tick:
+        for picture in drawn:
             save(picture, figures)
+            tick()
+    for section in content.sections:
         for name, _, film in section.films:
             (figures / f"{name}.webp").write_bytes(film)
     path.write_text(render(content), encoding="utf-8")
@@ -177,18 +182,16 @@ def content_of(study: Study) -> Content:
     )
 
 
+def sentences(study: Study) -> list[str]:
+    """What came out, in plain words."""
+    if not study.rows:
+        return ["Nothing has been evaluated yet."]
+    return verdict(study.rows, **study.protocol)
+
+
 def verdict_of(study: Study, title: str = "") -> Verdict:
     """Sentences on what came out, and on what is not there."""
-    lines = (
-        verdict(
-            study.rows,
-            study.shift_frame,
-            study.seeds,
-            trunk_sets=study.trunk_sets,
-        )
-        if study.rows
-        else ["Nothing has been evaluated yet."]
-    )
+    lines = sentences(study)
     return Verdict(
         title=title or study.name,
         groups=grouped([line for line in lines if not line.startswith(LEFT_OUT)]),
@@ -212,13 +215,7 @@ def tables(study: Study) -> list[Table]:
     """The tables of a study, in the paper's layout where it is one of the paper's."""
     if not study.rows:
         return []
-    return tables_of(
-        study.rows,
-        study.name,
-        study.shift_frame,
-        study.seeds,
-        trunk_sets=study.trunk_sets,
-    )
+    return tables_of(study.rows, study.name, **study.protocol)
 
 
 def _sections(study: Study) -> list[Section]:
@@ -279,7 +276,8 @@ def _shown(value: Any) -> str:
 
 def _commands(study: Study) -> list[str]:
     plan = study.plan.get("plan", study.plan)
-    preset = f" --preset {plan['preset']}" if "preset" in plan else ""
+    preset = ["--preset", str(plan["preset"])] if "preset" in plan else []
     place = study.folder.name or "."
     name = str(plan.get("name", study.name))
-    return [f"fallow study {name}{preset} --out {place}", f"fallow report {place}"]
+    study_words = ["fallow", "study", name, *preset, "--out", place]
+    return [shlex.join(study_words), shlex.join(["fallow", "report", place])]

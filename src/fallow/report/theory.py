@@ -170,8 +170,8 @@ def mismatch(cases: Sequence[Case], noise_std: float) -> Figure:
         for case in cases:
             axes.plot(case.contrast, case.offset, **_mark(case))
             place = (case.contrast, case.offset)
-            small: Any = {"fontsize": 7.5, "color": AXIS, "textcoords": "offset points"}
-            axes.annotate(case.label, place, (6, 4), **small)
+            small: Any = {"fontsize": 7, "color": AXIS, "textcoords": "offset points"}
+            axes.annotate(case.label, place, (1, 6), rotation=50, **small)
         _key(axes)
         axes.set(xlim=(min(0, *[s.contrast for s in cases]) - 0.02, high))
         axes.set(ylim=(-0.04, max(s.offset for s in cases) * 1.2 + 0.05))
