@@ -98,6 +98,7 @@ def test_a_finished_study_is_left_alone(whole, monkeypatch) -> None:
     status = status_of(whole)
     assert status.is_done and not status.is_running
     assert status.updates_done == status.updates_total
+    assert all(own.updates_per_s > 0 for own in status.fleets)
     assert not list((whole / "fleets").glob("*/checkpoint*"))
 
 

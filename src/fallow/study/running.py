@@ -183,11 +183,11 @@ class Reporter:
         self._path = study.fleet_folder(fleet) / STATUS
         self._fleet, self._stage, self._watch = fleet, stage, watch
         self._began_s = self._written_s = time.monotonic()
-        self._first_updates: int | None = None
+        self._first: int | None = None
 
     def __call__(self, progress: training.Progress) -> None:
-        if self._first_updates is None and not progress.message:
-            self._first_updates = progress.n_updates
+        if self._first is None and not progress.message:
+            self._first = progress.n_updates
             self._began_s = time.monotonic()
         now_s = time.monotonic()
         is_last = progress.frame >= progress.until_frame
@@ -200,7 +200,8 @@ class Reporter:
         trained = (
             self._fleet.trunks if self._stage == "trunks" else (self._fleet.branches)
         )
-        made = progress.n_updates - (self._first_updates or progress.n_updates)
+        first = progress.n_updates if self._first is None else self._first
+        made = progress.n_updates - first
         write_json(
             self._path,
             {
