@@ -13,7 +13,7 @@ TORCH_OPTIONS :=
 help:
 	@echo "make demo    a paired study in small, in minutes (runs/demo/report.html)"
 	@echo "make test    run the tests"
-	@echo "make test-extras   those that need torch (a CPU build) or ray"
+	@echo "make test-extras   those that need torch (a CPU build), ray or a browser"
 	@echo "make check   lint, formatting and types"
 	@echo "make bench   speed beside dm_control, a plain ring and ruptures.Pelt"
 	@echo "make clean   remove .venv and caches"
@@ -25,7 +25,8 @@ test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-extras: $(EXTRAS)/.ready-test
-	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py tests/test_ray.py
+	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py \
+		tests/test_ray.py tests/test_report_browser.py
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check .

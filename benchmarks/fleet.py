@@ -1,16 +1,19 @@
-"""Updates a second of a fleet of Dreamers, against the number of branches.
+"""Updates a second of a fleet, against the number of branches.
 
     python benchmarks/fleet.py --presets lean paper --branches 1 40
     python benchmarks/fleet.py --presets tiny --branches 1 3 --rounds 3   # on a CPU
     python benchmarks/fleet.py --presets lean --branches 80 --loop        # with worlds
+    python benchmarks/fleet.py --agent tdmpc --presets lean --branches 1 80 --loop
 
 Every line is the median over rounds of several updates of all branches, on filled
-replay, with indices drawn and sent each time. The peak that the share refers to is
+replay, with indices drawn and sent each time; then steps acted a second (plans, for
+TD-MPC2), in as many worlds as a branch learns in. The peak that shares refer to is
 measured in the same run: a large bf16 product (fp32 on a CPU). `--loop` adds the whole
-loop with physics, acting and storing; its share is of the learner alone. `--profile`
-names the kernels in which the time goes. Speeds of other programs, measured on one
-H200 with the paper's sizes: the PyTorch reference 2.3 updates/s; a plain vmapped
-JAX update of 40 branches 165.
+loop with physics, acting and storing; its share is of the learner alone. It also adds
+transitions a second with evaluation on: 10 episodes every 10,000 frames of a branch.
+`--profile` names the kernels in which the time goes. Speeds of other programs, measured
+on one H200 with the paper's sizes of Dreamer: the PyTorch reference 2.3 updates/s; a
+plain vmapped JAX update of 40 branches 165.
 """
 
 import argparse
@@ -29,12 +32,17 @@ import numpy as np
 from fallow.agents import AGENTS
 from fallow.agents.fleet import Fleet
 from fallow.agents.programs import Programs, joined_metrics
+from fallow.agents.tdmpc.cost import plan_flops
 from fallow.dynamics import TASKS
 from fallow.records import Branch
 from fallow.replay import Field
 from fallow.replay.fleet import FleetBuffer
 
 TASK = "walker-walk"
+EVALUATE_FRAMES = 10_000
+"""Frames of a branch between two evaluations, as in the study."""
+ACT_FLOPS = {"tdmpc": plan_flops}
+"""Operations of acting in one world, where they are worth a floor."""
 
 
 def measured_peak() -> float:
@@ -56,8 +64,8 @@ def measured_peak() -> float:
     return 2 * n**3 / statistics.median(times)
 
 
-def build(preset: str, changes: dict):
-    kind, body = AGENTS["dreamer"], TASKS[TASK].body
+def build(name: str, preset: str, changes: dict):
+    kind, body = AGENTS[name], TASKS[TASK].body
     config = dataclasses.replace(kind.presets[preset], **changes)
     return kind.build(preset, config, len(body.columns), len(body.actuator_velocity))
 
@@ -86,52 +94,82 @@ def filled(agent, n_branches: int) -> FleetBuffer:
     return fleet
 
 
-def measure(agent, n_branches: int, n_updates: int, n_rounds: int, trace) -> dict:
-    """The learner alone: compile time, updates a second, memory."""
-    buffer = filled(agent, n_branches)
-    programs = Programs(agent, buffer.layout, list(range(n_branches)))
-    state = programs.init()
-    state_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
-    batch, length = agent.schedule.batch, agent.schedule.length
+class Learner:
+    """The programs of a fleet on filled replay, without worlds."""
 
-    def round_of_updates(state):
-        for k in range(n_updates):
-            indices = buffer.draw(1, batch, length)
-            state, metrics = programs.update(state, buffer.groups, indices, k)
-        jax.block_until_ready(metrics)
-        return state, metrics
+    def __init__(self, agent, n_branches: int) -> None:
+        self.agent, self.n_branches = agent, n_branches
+        self.buffer = filled(agent, n_branches)
+        self.programs = Programs(agent, self.buffer.layout, list(range(n_branches)))
+        self.state = self.programs.init()
+        self.state_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(self.state))
+        self.metrics = [{} for _ in self.state]
+        self.n_updates = np.zeros(n_branches, np.int64)
 
-    begin = time.perf_counter()
-    indices = buffer.draw(1, batch, length)
-    state, metrics = programs.update(state, buffer.groups, indices, 0)
-    jax.block_until_ready(metrics)
-    compile_s = time.perf_counter() - begin
-    state, metrics = round_of_updates(state)
-    times = []
-    for _ in range(n_rounds):
+    def update(self, n: int) -> float:
+        """Seconds of n updates of all branches."""
+        begin, schedule = time.perf_counter(), self.agent.schedule
+        everyone = np.ones(self.n_branches, bool)
+        for _ in range(n):
+            indices = self.buffer.draw(
+                1, schedule.batch, schedule.length, schedule.within_episodes
+            )
+            self.state, self.metrics = self.programs.update(
+                self.state,
+                self.metrics,
+                self.buffer.groups,
+                indices,
+                self.n_updates,
+                everyone,
+            )
+            self.n_updates = self.n_updates + 1
+        jax.block_until_ready(self.metrics)
+        return time.perf_counter() - begin
+
+    def act(self, n: int) -> float:
+        """Seconds of n steps of acting in all worlds of all branches."""
+        n_worlds = self.agent.schedule.n_worlds
+        carry = self.programs.nothing(n_worlds)
+        shape = (self.n_branches, n_worlds)
+        seen = np.random.default_rng(0).normal(size=(*shape, self.agent.n_columns))
         begin = time.perf_counter()
-        state, metrics = round_of_updates(state)
-        times.append((time.perf_counter() - begin) / n_updates)
+        for count in range(n):
+            first = np.full(shape, count == 0)
+            acted = self.programs.act(self.state, carry, seen, first, count, True)
+            carry = acted.carry
+        return time.perf_counter() - begin
+
+
+def measure(agent, n_branches: int, n_updates: int, n_rounds: int, trace) -> dict:
+    """The learner alone: compile time, updates and steps acted a second, memory."""
+    learner = Learner(agent, n_branches)
+    compile_s = learner.update(1)
+    learner.update(n_updates)
+    times = [learner.update(n_updates) / n_updates for _ in range(n_rounds)]
     if trace:
         with jax.profiler.trace(trace):
-            state, metrics = round_of_updates(state)
+            learner.update(n_updates)
         print_kernels(trace, n_updates)
-    last = joined_metrics(metrics)
+    last = joined_metrics(learner.metrics)
     bad = [name for name, values in last.items() if not np.isfinite(values).all()]
     assert not bad, f"not finite: {bad}"
+    learner.act(2)
+    act_s = statistics.median(learner.act(20) / 20 for _ in range(n_rounds))
     stats = jax.devices()[0].memory_stats() or {}
+    estimated = n_branches * agent.working_bytes() + 2 * learner.state_bytes
     return {
         "compile_s": compile_s,
         "updates_per_s": n_branches / statistics.median(times),
         "slowest": n_branches / max(times),
         "fastest": n_branches / min(times),
+        "acts_per_s": n_branches * agent.schedule.n_worlds / act_s,
         "peak_gb": stats.get("peak_bytes_in_use", 0) / 1e9,
-        "estimated_gb": (n_branches * agent.working_bytes() + 2 * state_bytes) / 1e9,
+        "estimated_gb": estimated / 1e9,
     }
 
 
-def measure_loop(agent, n_branches: int, n_steps: int) -> float:
-    """Updates a second of the whole loop: worlds, acting, storing, learning."""
+def measure_loop(agent, n_branches: int, n_steps: int) -> dict:
+    """The whole loop: worlds, acting, storing, learning; and evaluation beside it."""
     branches = [Branch(seed) for seed in range(n_branches)]
     fleet = Fleet(TASK, agent, branches, 20_000)
     fleet.run((agent.schedule.prefill_steps + 10) * fleet.frames_per_step)
@@ -141,7 +179,18 @@ def measure_loop(agent, n_branches: int, n_steps: int) -> float:
         fleet.step()
     jax.block_until_ready(fleet.state)
     seconds = time.perf_counter() - begin
-    return (fleet.n_updates - done) * n_branches / seconds
+    updates_per_s = (fleet.n_updates - done) * n_branches / seconds
+    fleet.evaluate(10)
+    begin = time.perf_counter()
+    fleet.evaluate(10)
+    evaluate_s = time.perf_counter() - begin
+    steps = EVALUATE_FRAMES / fleet.frames_per_step
+    lived = n_branches * steps * agent.schedule.n_worlds
+    return {
+        "loop_updates_per_s": updates_per_s,
+        "evaluate_s": evaluate_s,
+        "transitions_per_s": lived / (steps * seconds / n_steps + evaluate_s),
+    }
 
 
 def print_kernels(trace: str, n_updates: int, n_shown: int = 45) -> None:
@@ -169,8 +218,9 @@ def print_kernels(trace: str, n_updates: int, n_shown: int = 45) -> None:
         print(f"  {share:6.1%} {n_each:7.1f} x {each:8.1f} us {name[:80]}")
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--agent", default="dreamer", choices=list(AGENTS))
     parser.add_argument("--presets", nargs="+", default=["tiny"])
     parser.add_argument("--branches", nargs="+", type=int, default=[1, 3])
     parser.add_argument("--updates", type=int, default=10, help="in a round")
@@ -180,44 +230,82 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], help="sizes, e.g. unroll=8")
     parser.add_argument("--cache", help="folder of the compilation cache")
     parser.add_argument("--json", help="write the numbers here too")
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def measured(given: argparse.Namespace, agent, n_branches: int, peak: float) -> dict:
+    """All numbers of a fleet of one size, and of its share of the peak."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = folder if given.profile else None
+        row = measure(agent, n_branches, given.updates, given.rounds, trace)
+    row["floor_share"] = row["updates_per_s"] * agent.update_flops() / peak
+    if agent.name in ACT_FLOPS:
+        count = ACT_FLOPS[agent.name]
+        each = count(agent.config, agent.n_columns, agent.n_actuators)
+        row["act_floor_share"] = row["acts_per_s"] * each / peak
+    if given.loop:
+        row |= measure_loop(agent, n_branches, max(20, 4 * given.updates))
+        row["loop_share"] = row["loop_updates_per_s"] / row["updates_per_s"]
+    return row
+
+
+COLUMNS = {  # key: heading and format
+    "branches": ("branches", "d"),
+    "updates_per_s": ("updates/s", ".1f"),
+    "slowest": ("slowest", ".1f"),
+    "fastest": ("fastest", ".1f"),
+    "floor_share": ("of-floor", ".1%"),
+    "to_first": ("to-first", ".2f"),
+    "compile_s": ("compile_s", ".1f"),
+    "peak_gb": ("peak_GB", ".1f"),
+    "estimated_gb": ("est_GB", ".1f"),
+    "acts_per_s": ("acts/s", ".0f"),
+    "act_floor_share": ("of-floor", ".1%"),
+    "loop_updates_per_s": ("loop/s", ".1f"),
+    "loop_share": ("of-learner", ".1%"),
+    "evaluate_s": ("evaluate_s", ".1f"),
+    "transitions_per_s": ("transitions/s", ".0f"),
+}
+"""`to-first` is updates/s over those of the first line of the same preset."""
+
+
+def line(preset: str, row: dict) -> str:
+    """A row of the table, columns as wide as their headings."""
+    cells = [
+        f"{row[key]:{style}}".rjust(max(len(heading), 8))
+        for key, (heading, style) in COLUMNS.items()
+        if key in row
+    ]
+    return " ".join([f"{preset:6}", *cells])
+
+
+def headings(row: dict) -> str:
+    cells = [heading.rjust(8) for key, (heading, _) in COLUMNS.items() if key in row]
+    return " ".join(["preset", *cells])
+
+
+def main() -> None:
+    given = arguments()
     if given.cache:
         jax.config.update("jax_compilation_cache_dir", given.cache)
     changes = {}
     for item in given.set:
         name, _, value = item.partition("=")
         changes[name] = int(value) if value.isdigit() else value
-    peak = measured_peak()
-    print(f"{jax.devices()[0].device_kind}, jax {jax.__version__}, {changes or ''}")
-    print(f"matmul peak {peak / 1e12:.1f} TFLOP/s")
-    head = "preset branches updates/s   (range)          floor-share compile_s"
-    print(head + " peak_GB estimated_GB" + (" loop/s loop-share" if given.loop else ""))
-    rows = []
+    peak, kind = measured_peak(), jax.devices()[0].device_kind
+    print(f"{given.agent}, {kind}, jax {jax.__version__}, {changes or ''}")
+    print(f"matmul peak {peak / 1e12:.2f} TFLOP/s")
+    rows: list[dict] = []
     for preset in given.presets:
-        agent = build(preset, changes)
+        agent = build(given.agent, preset, changes)
         for n_branches in given.branches:
-            with tempfile.TemporaryDirectory() as trace:
-                row = measure(
-                    agent,
-                    n_branches,
-                    given.updates,
-                    given.rounds,
-                    trace if given.profile else None,
-                )
-            row["floor_share"] = row["updates_per_s"] * agent.update_flops() / peak
-            line = (
-                f"{preset:6} {n_branches:8} {row['updates_per_s']:9.1f} "
-                f"({row['slowest']:8.1f} to {row['fastest']:8.1f}) "
-                f"{row['floor_share']:9.1%} {row['compile_s']:9.1f} "
-                f"{row['peak_gb']:7.1f} {row['estimated_gb']:12.1f}"
-            )
-            if given.loop:
-                n_steps = max(20, 4 * given.updates)
-                row["loop_updates_per_s"] = measure_loop(agent, n_branches, n_steps)
-                share = row["loop_updates_per_s"] / row["updates_per_s"]
-                line += f" {row['loop_updates_per_s']:8.1f} {share:8.1%}"
-            print(line, flush=True)
-            rows.append({"preset": preset, "branches": n_branches, **changes, **row})
+            row = {"branches": n_branches} | measured(given, agent, n_branches, peak)
+            first = next((own for own in rows if own["preset"] == preset), row)
+            row["to_first"] = row["updates_per_s"] / first["updates_per_s"]
+            if not rows:
+                print(headings(row))
+            print(line(preset, row), flush=True)
+            rows.append({"agent": given.agent, "preset": preset, **changes, **row})
     if given.json:
         pathlib.Path(given.json).write_text(json.dumps(rows, indent=1))
 

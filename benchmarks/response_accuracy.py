@@ -28,10 +28,8 @@ from fallow.logs.readers import read_log
 from fallow.logs.simulate import simulate
 from fallow.response import VARIANTS, Example, example
 from fallow.response.decision import AUC_GATE, MAGNITUDE_GATE
-from fallow.response.segments import MIN_EPISODES, segments_of
+from fallow.response.truth import NEAR, decision_delay, location_error, n_false
 
-NEAR = 2
-"""Episodes within which a change counts as found."""
 N_EPISODES = 150
 CASES = (
     ("walker-walk", "none"),
@@ -79,18 +77,14 @@ def measures(diagnosis: Diagnosis) -> dict[str, Any]:
     truth, decision = diagnosis.truth, diagnosis.decision
     assert truth is not None
     found = decision.change_points
-    errors = [
-        min((abs(at - true) for at in found), default=None)
-        for true in truth.change_points
-    ]
+    errors = [location_error(found, true) for true in truth.change_points]
+    located = [abs(e) for e in errors if e is not None and abs(e) <= NEAR]
     return {
         "n_changes": len(truth.change_points),
-        "n_found": sum(e is not None and e <= NEAR for e in errors),
-        "n_false": sum(
-            all(abs(at - true) > NEAR for true in truth.change_points) for at in found
-        ),
-        "location": [e for e in errors if e is not None and e <= NEAR],
-        "delay": [delay(diagnosis, true) for true in truth.change_points],
+        "n_found": len(located),
+        "n_false": n_false(found, truth.change_points),
+        "location": located,
+        "delay": [decision_delay(decision.response, t) for t in truth.change_points],
         "magnitude": decision.magnitude.value,
         "true_magnitude": truth.magnitude,
         "auc": decision.auc.value,
@@ -104,16 +98,6 @@ def by_truth(auc: float | None, magnitude: float | None) -> str:
     """What the same gates say of the true numbers."""
     beyond = auc is not None and auc >= AUC_GATE
     return "discard" if beyond and (magnitude or 0) >= MAGNITUDE_GATE - 1e-9 else "keep"
-
-
-def delay(diagnosis: Diagnosis, true: int) -> int | None:
-    """Episodes seen since a change when it is first put within two of its place."""
-    response = diagnosis.decision.response
-    for n in range(max(true + 1, MIN_EPISODES), len(response.series) + 1):
-        segments = segments_of(response.series[:n], response.mean[:n])
-        if any(abs(segment.start - true) <= NEAR for segment in segments[1:]):
-            return n - true
-    return None
 
 
 def row(results: list[dict[str, Any]]) -> list[str]:

@@ -51,13 +51,15 @@ def computed(known) -> dict[str, np.ndarray]:
     errors, states = losses.model_errors(model, batch, None)
     embed = model.embed(batch["observation"])
     sequence = Sequence(embed, batch["action"], batch["is_first"], None)
-    _, logits = model.rssm.observe(model.rssm.nothing(2), sequence)
+    _, posterior = model.rssm.observe(model.rssm.nothing(2), sequence)
+    logits = posterior()
     start = model.rssm.start()
     feature = states.feature
     decoded = symexp(model.decoder(feature))
     policy = learner.actor(feature)
     last = jax.tree.map(lambda x: x[-1], states)
-    imagined, imagined_logits = model.rssm.imagine(last, given["action"][:, 0], None)
+    imagined = model.rssm.imagine(last, given["action"][:, 0], None)
+    imagined_logits = model.rssm.expected(imagined.deter)()
     dynamics = np.maximum(errors.dynamics, 1)
     representation = np.maximum(errors.representation, 1)
     shape = (6, 2, 32, 32)
@@ -66,7 +68,7 @@ def computed(known) -> dict[str, np.ndarray]:
         "deter": states.deter,
         "posterior_logits": logits,
         "posterior_mode": latent.mode(logits).reshape(shape),
-        "prior_logits": model.rssm.prior_logits(states.deter),
+        "prior_logits": model.rssm.expected(states.deter)(),
         "feature": feature,
         "kl_value": errors.dynamics,
         "dyn_loss": dynamics,

@@ -255,6 +255,8 @@ def test_checkpoints_of_others_are_refused(three, tmp_path) -> None:
     larger = Dreamer("micro", dataclasses.replace(MICRO, n_deter=16), 3, 1)
     with pytest.raises(FallowError, match="saved with n_deter=8, and this fleet has"):
         saving.begin(Fleet(TASK, larger, [Branch(0)], 4000), places[:1])
+    quicker = Dreamer("micro", dataclasses.replace(MICRO, unroll=2), 3, 1)
+    saving.begin(Fleet(TASK, quicker, [Branch(0)], 4000), places[:1])
     other = Dreamer("micro", MICRO, 5, 1)
     with pytest.raises(FallowError, match="saved for task 'pendulum-swingup'"):
         fleet = Fleet("cartpole-swingup", other, [Branch(0)], 4000)

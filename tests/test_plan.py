@@ -115,7 +115,7 @@ def test_a_part_has_all_conditions_and_rules_of_some_seeds() -> None:
 
 
 def test_fleets_split_by_seed_and_fit_the_device() -> None:
-    plan = dataclasses.replace(find_plan("table1", "paper"), device="h200")
+    plan = dataclasses.replace(find_plan("table1", "paper"), device="100GiB")
     fleets = fleets_of(plan)
     assert [len(fleet.branches) for fleet in fleets] == [48, 32]
     for fleet in fleets:

@@ -1,4 +1,9 @@
-"""TD-MPC2 in a fleet: company changes nothing, a killed run goes on."""
+"""TD-MPC2 in a fleet: company changes nothing, a killed run goes on.
+
+A branch that has nothing to draw yet waits and catches up.
+"""
+
+import dataclasses
 
 import jax
 import numpy as np
@@ -8,6 +13,7 @@ from fallow.agents import saving
 from fallow.agents.fleet import Fleet
 from fallow.agents.tdmpc.agent import TdMpc
 from fallow.agents.tdmpc.config import Config
+from fallow.errors import FallowError
 from fallow.records import Branch
 
 MICRO = Config(
@@ -27,8 +33,8 @@ ONE, OTHER = Branch(0), Branch(1, "none", "recency:window_transitions=300")
 STEPS = 512
 
 
-def fleet_of(*branches: Branch) -> Fleet:
-    agent = TdMpc("micro", MICRO, 3, 1)
+def fleet_of(*branches: Branch, config: Config = MICRO) -> Fleet:
+    agent = TdMpc("micro", config, 3, 1)
     return Fleet("pendulum-swingup", agent, branches, capacity_transitions=4000)
 
 
@@ -83,3 +89,81 @@ def test_a_fleet_goes_on_as_if_never_stopped(both) -> None:
     lived(again)
     for branch in range(2):
         assert_equal(fleet, branch, again, branch)
+
+
+# --------------------------------------------------------------------- waiting
+
+LATE = dataclasses.replace(MICRO, prefill_transitions=990)
+FORGETS = Branch(0, "gain:shift_frame=1960", "reset")
+"""Its body changes at step 980, 20 steps before its second episode ends."""
+KEEPS = Branch(1)
+
+
+@pytest.fixture(scope="module")
+def waits(tmp_path_factory) -> tuple[Fleet, list[list[int]], dict[int, str]]:
+    """A branch that must wait in company: updates by step, and where it was saved."""
+    folder = tmp_path_factory.mktemp("waits")
+    fleet, updates, saved = fleet_of(FORGETS, KEEPS, config=LATE), [], {}
+    lived(fleet, 990)
+    for step in range(991, 1008):
+        lived(fleet, step)
+        updates.append(fleet.updates.tolist())
+        if step in (995, 1002):
+            saved[step] = folder / str(step)
+            saving.save(fleet, saved[step])
+    return fleet, updates, saved
+
+
+def test_a_branch_waits_for_an_episode_and_catches_up(waits) -> None:
+    """3 updates are due at once and 1 a step; what is owed comes 4 at a time."""
+    _, updates, _ = waits
+    usual = [3 + n for n in range(1, 18)]
+    assert [other for _, other in updates] == usual
+    assert [own for own, _ in updates] == [0] * 10 + [4, 8, 12, 16, *usual[-3:]]
+
+
+def test_who_waits_does_not_depend_on_its_company(waits) -> None:
+    fleet, _, _ = waits
+    alone = lived(fleet_of(FORGETS, config=LATE), 1007)
+    assert_equal(fleet, 0, alone, 0)
+    drawn = alone.buffer.drawers[0]
+    drawn.record.count(drawn.book)
+    assert drawn.book.chunk[np.flatnonzero(drawn.book.visits)].min() * 64 >= 980 - 64
+
+
+@pytest.mark.parametrize("step", [995, 1002])
+def test_who_waits_goes_on_as_if_never_stopped(waits, step: int) -> None:
+    """Saved while it waited, and while it was catching up."""
+    fleet, _, saved = waits
+    again = fleet_of(FORGETS, KEEPS, config=LATE)
+    saving.load(again, saved[step])
+    lived(again, 1007)
+    assert again.updates.tolist() == fleet.updates.tolist()
+    for branch in range(2):
+        assert_equal(fleet, branch, again, branch)
+
+
+def test_who_waits_in_one_program_keeps_what_it_has(waits, monkeypatch) -> None:
+    """As on an accelerator, where all branches are computed at once."""
+    _, updates, _ = waits
+    monkeypatch.setattr("fallow.agents.programs.on_processor", lambda: False)
+    fleet = fleet_of(FORGETS, KEEPS, config=LATE)
+    before = jax.tree.map(np.array, fleet.state)
+    lived(fleet, 1000)
+    assert all(np.isnan(values[0]) for values in fleet.metrics.values())
+    changed = [  # of each branch, whether any of its leaves is not what it was
+        any(not np.array_equal(a[i], b[i]) for a, b in zip(*both, strict=True))
+        for both in [(before[0], fleet.state[0])]
+        for i in range(2)
+    ]
+    assert changed == [False, True]
+    lived(fleet, 1002)
+    assert fleet.updates.tolist() == updates[11]
+    fleet.check_finite()
+
+
+def test_who_waits_in_vain_is_told(monkeypatch) -> None:
+    monkeypatch.setattr("fallow.agents.fleet.WAIT_EPISODES", 0)
+    fleet = lived(fleet_of(Branch(0, "none", "recency:window_transitions=2")), 500)
+    with pytest.raises(FallowError, match="no finished episode of 4 steps"):
+        fleet.step()

@@ -139,11 +139,12 @@ def test_a_fleet_draws_what_single_buffers_draw() -> None:
 def test_waiting_for_a_finished_episode() -> None:
     """After a reset there is none until the next one has ended."""
     buffer = filled(160, "reset:change_step=150")
-    assert not buffer.drawer.has_episodes(4)
+    assert not buffer.drawer.can_draw(4, within_episodes=True)
+    assert buffer.drawer.can_draw(4) and not buffer.drawer.can_draw(161)
     with pytest.raises(FallowError, match="no finished episode of 4 steps"):
         buffer.sample(2, 4, within_episodes=True)
     add(buffer, 160, 186)
-    assert buffer.drawer.has_episodes(4)
+    assert buffer.drawer.can_draw(4, within_episodes=True)
     batch = buffer.sample(500, 4, within_episodes=True)
     assert batch["serial"].min() == 150 and batch["serial"].max() == 184
 
@@ -154,7 +155,7 @@ def test_other_draws_are_as_before() -> None:
     np.testing.assert_array_equal(
         one.sample(8, 16)["serial"], two.sample(8, 16)["serial"]
     )
-    one.drawer.has_episodes(4)
+    one.drawer.can_draw(4, within_episodes=True)
     np.testing.assert_array_equal(
         one.sample(8, 16)["serial"], two.sample(8, 16)["serial"]
     )

@@ -148,6 +148,35 @@ class Diagnose:
 
 
 @dataclass(frozen=True)
+class Report:
+    """Turn a study into one page to read and to share, with its figures and tables.
+
+    A study that is not finished gives a page that says what is missing.
+    """
+
+    folder: tyro.conf.Positional[Path]
+    """The study's folder."""
+    compare: Path | None = None
+    """Another study's folder: put the two side by side on a page of its own."""
+    open: bool = False
+    """Show the page in the browser."""
+
+    def run(self) -> None:
+        from fallow.report.comparison import write_comparison
+        from fallow.report.study_page import write_report
+
+        if self.compare is None:
+            page = write_report(self.folder)
+        else:
+            page = write_comparison(self.folder, self.compare)
+        print(f"report: {page}")
+        if self.open:
+            import webbrowser
+
+            webbrowser.open(page.resolve().as_uri())
+
+
+@dataclass(frozen=True)
 class Simulate:
     """Record a body that changes, moved by a scripted policy whose amplitude drifts."""
 
@@ -187,6 +216,7 @@ Command = (
     Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
     | Annotated[List, tyro.conf.subcommand("list")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Simulate, tyro.conf.subcommand("simulate")]
     | Annotated[Status, tyro.conf.subcommand("status")]
     | Annotated[Study, tyro.conf.subcommand("study")]

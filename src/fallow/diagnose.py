@@ -7,26 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from fallow.errors import FallowError
 from fallow.logs.log import Log
 from fallow.logs.readers import Columns, logs_in, read_log
-from fallow.replay.staleness import interval_auc
 from fallow.response.decision import Decision, decide
+from fallow.response.truth import Truth, truth_of
 
 KEEP, BAD_INPUT, DISCARD = 0, 2, 10
 """Exit codes of `fallow diagnose --ci`."""
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What a log says about itself, for comparison; no estimate reads it."""
-
-    change_points: tuple[int, ...]
-    auc: float | None
-    magnitude: float | None
-    """Share of the mean gain that was lost, as eq. (8) would have it."""
 
 
 @dataclass(frozen=True)
@@ -95,23 +83,6 @@ def diagnose_all(
                 results.append(Failure(path, str(error)))
             tick()
     return results
-
-
-def truth_of(log: Log) -> Truth | None:
-    """Changes, AUC and magnitude by the log's own regimes; None where it has none."""
-    if log.regime is None:
-        return None
-    stale = log.regime != log.regime[-1]
-    changes = np.flatnonzero(log.regime[1:] != log.regime[:-1]) + 1
-    magnitude = None
-    if log.gain is not None and stale.any():
-        gain = log.gain.mean(axis=1)
-        magnitude = float(1 - np.median(gain[~stale]) / np.median(gain[stale]))
-    return Truth(
-        change_points=tuple(int(change) for change in changes),
-        auc=interval_auc(log.start_step, log.end_step, stale),
-        magnitude=magnitude,
-    )
 
 
 def exit_code(results: Iterable[Diagnosis | Failure], ci: bool) -> int:

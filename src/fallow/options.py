@@ -56,6 +56,19 @@ def changed(instance: Any) -> dict[str, Any]:
     }
 
 
+SPEED_ONLY: Mapping[str, Any] = {"speed_only": True}
+"""Metadata of a field that changes how long results take, not what they are."""
+
+
+def telling(instance: Any) -> dict[str, Any]:
+    """The fields of a dataclass that its results depend on."""
+    return {
+        field.name: getattr(instance, field.name)
+        for field in dataclasses.fields(instance)
+        if not field.metadata.get("speed_only")
+    }
+
+
 def seeds(text: str) -> list[int]:
     """Read seeds: `0-4` and `0,3,7`, also mixed; each once, in the order given."""
     found: dict[int, None] = {}

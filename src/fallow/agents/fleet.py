@@ -1,11 +1,13 @@
 """Many branches living and learning together, one compiled program for each act.
 
 Every branch has its own agent, replay, rule, condition and worlds; only time is shared:
-all branches are always at the same step and the same update. The learner works on the
-device while the worlds move on the host: an action is taken with the parameters after
-all updates that were due before it, from what was stored one step earlier.
+all branches are always at the same step. The learner works on the device while the
+worlds move on the host: an action is taken with the parameters after all updates that
+were due before it, from what was stored one step earlier. A branch from which nothing
+can be drawn yet waits, and later makes up for the updates it owes.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -27,6 +29,10 @@ SWEEP_STEPS = 500
 """Steps between two sweeps of the model's errors, for rules that ask for them."""
 WATCH_STEPS = 50
 """Steps between two looks at the metrics."""
+CATCH_UP = 4
+"""A branch that owes updates makes at most so many times the usual number a step."""
+WAIT_EPISODES = 2
+"""A branch from which nothing can be drawn for longer is an error."""
 
 
 Moments = tuple[np.ndarray, np.ndarray]
@@ -89,8 +95,9 @@ class Fleet:
         self.state: Shards = self.programs.init()
         self.carry: Shards = self.programs.nothing(self.schedule.n_worlds)
         self.n_steps = 0
-        self.n_updates = 0
-        self._metrics: Shards = []
+        self.updates = np.zeros(len(branches), np.int64)
+        """(R,) that each branch has made."""
+        self._metrics: Shards = [{} for _ in self.state]
         self.begins = np.ones(self._shape, bool)
         """(R, W) worlds in which the next action is an episode's first."""
         self._evaluation: Worlds | None = None
@@ -105,6 +112,11 @@ class Fleet:
         return int(self.worlds.clock_frames[0])
 
     @property
+    def n_updates(self) -> int:
+        """Updates made by the branch that has made most."""
+        return int(self.updates.max())
+
+    @property
     def frames_per_step(self) -> int:
         """Frames of a branch in one step of all its worlds."""
         return self.worlds.frames_per_step
@@ -116,8 +128,8 @@ class Fleet:
             policy = (np.zeros_like(actions), np.full_like(actions, UNIFORM_STD))
             step = self.worlds.step(actions)
         else:
-            if self.n_updates == 0:
-                self.learn(self.schedule.pretrain_updates)
+            if self.n_steps == self.schedule.prefill_steps:
+                self._catch_up(self.n_steps, self.schedule.pretrain_updates)
             acted = self.programs.act(
                 self.state,
                 self.carry,
@@ -127,8 +139,9 @@ class Fleet:
                 explore=True,
             )
             self.carry = acted.carry
-            actions, policy = acted.action, (acted.mean, acted.std)
-            self.learn(self._due(self.n_steps + 1) - self.n_updates)  # meanwhile
+            usual = math.ceil(self.schedule.updates_per_step)
+            self._catch_up(self.n_steps + 1, CATCH_UP * usual)
+            actions, policy = acted.action, acted.policy  # the updates are under way
             step = self.worlds.step(actions)
         self._store(actions, step, policy)
         self.n_steps += 1
@@ -147,17 +160,43 @@ class Fleet:
             lived * self.schedule.updates_per_step
         )
 
-    def learn(self, n_updates: int) -> None:
-        """Make updates; returns at once, the device works on."""
-        for _ in range(n_updates):
-            schedule = self.schedule
+    def _catch_up(self, n_steps: int, most: int) -> None:
+        """The updates due after `n_steps`, at most so many of a branch.
+
+        How many a branch makes depends on nothing but its own past.
+        """
+        schedule = self.schedule
+        owed = self._due(n_steps) - self.updates
+        ready = self.buffer.can_draw(schedule.length, schedule.within_episodes)
+        patience = WAIT_EPISODES * EPISODE_FRAMES // self.worlds.action_repeat
+        most_owed = schedule.pretrain_updates + patience * schedule.updates_per_step
+        late = owed > float(most_owed)
+        self.learn(np.where(ready | late, np.minimum(owed, most), 0))
+
+    def learn(self, n_updates: int | np.ndarray) -> None:
+        """Make updates of every branch, (R,) or as many of each; returns at once.
+
+        The device works on.
+
+        Raises:
+            FallowError: nothing can be drawn from a branch.
+        """
+        schedule = self.schedule
+        n_each = np.broadcast_to(n_updates, len(self.branches))
+        for made in range(n_each.max()):
+            active = n_each > made
             indices = self.buffer.draw(
-                1, schedule.batch, schedule.length, schedule.within_episodes
+                1, schedule.batch, schedule.length, schedule.within_episodes, active
             )
             self.state, self._metrics = self.programs.update(
-                self.state, self.buffer.groups, indices, self.n_updates
+                self.state,
+                self._metrics,
+                self.buffer.groups,
+                indices,
+                self.updates,
+                active,
             )
-            self.n_updates += 1
+            self.updates = self.updates + active
 
     def _random_actions(self) -> np.ndarray:
         shape = (self.schedule.n_worlds, self.agent.n_actuators)
@@ -215,18 +254,21 @@ class Fleet:
 
     @property
     def metrics(self) -> Metrics:
-        """Losses and the like of the last update, (R,) each; waits for it."""
+        """Losses and the like of the last update, (R,) each; waits for it.
+
+        NaN for a branch that has made none.
+        """
         return joined_metrics(self._metrics)
 
     def check_finite(self) -> None:
         """Raise if a loss or gradient of a branch is NaN or infinite."""
         for name, values in self.metrics.items():
-            good = np.isfinite(values)
+            good = np.isfinite(values) | (self.updates == 0)
             if not good.all():
                 index = int(np.argmin(good))
                 raise LearningError(
                     f"{name} of branch {index} ({self.branches[index]}) is "
-                    f"{values[index]} after {self.n_updates:,} updates, at "
+                    f"{values[index]} after {self.updates[index]:,} updates, at "
                     f"frame {self.frame:,}"
                 )
 

@@ -2,15 +2,18 @@
 
 Branches are held in shards. On an accelerator there is one, and all its branches are
 computed at once. A processor gains nothing from that and has slow products of many
-small matrices, so there every branch is a shard of its own, one computed after the
-other, and a branch's numbers do not depend on its company to the last bit.
+small matrices, so there every branch is a shard of its own, as many computed at a time
+as there are cores, and a branch's numbers do not depend on its company to the last bit.
 """
 
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from fallow import seeds
@@ -23,15 +26,32 @@ Leaves = list[jax.Array]
 """A state as a plain list: taking nested modules apart costs a millisecond a call."""
 Shards = list[Any]
 """One entry for each shard, its arrays with a leading axis of the shard's branches."""
+THREADS_PER_CORE = 4
+"""Threads that start programs; more than one, since none waits for its programs."""
+
+T = TypeVar("T")
 
 
 class Actions(NamedTuple):
-    """What R branches do next in W worlds each, on the host."""
+    """What R branches do next in W worlds each; reading an array waits for it."""
 
-    action: np.ndarray  # (R, W, n_actuators)
-    mean: np.ndarray
-    std: np.ndarray
-    carry: Shards
+    shards: list[Acted]
+
+    @property
+    def action(self) -> np.ndarray:
+        """(R, W, n_actuators)."""
+        return joined([own.action for own in self.shards])
+
+    @property
+    def policy(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation, each as `action`."""
+        means, stds = zip(*((own.mean, own.std) for own in self.shards), strict=True)
+        return joined(means), joined(stds)
+
+    @property
+    def carry(self) -> Shards:
+        """What is remembered, on the device."""
+        return [own.carry for own in self.shards]
 
 
 class Programs:
@@ -46,6 +66,9 @@ class Programs:
         self._agent, self._layout = agent, layout
         self.n_branches = len(branch_seeds)
         self._slices = _shards(self.n_branches)
+        n_threads = min(len(self._slices), THREADS_PER_CORE * (os.cpu_count() or 1))
+        self._threads = [ThreadPoolExecutor(1) for _ in range(n_threads)]
+        self._started: set[str] = set()
         self._places = [
             jax.device_put(np.arange(s.start, s.stop, dtype=np.int32))
             for s in self._slices
@@ -57,7 +80,10 @@ class Programs:
         one = jax.eval_shape(agent.init, jax.random.key(0))
         self._tree = jax.tree.structure(one)
         self._init = jax.jit(mapped(lambda key: jax.tree.leaves(agent.init(key))))
-        self._update = jax.jit(mapped(self._update_one, shared=2), donate_argnums=0)
+        self._update = jax.jit(mapped(self._update_one, shared=1), donate_argnums=0)
+        self._update_some = jax.jit(
+            mapped(self._update_if, shared=1), donate_argnums=(0, 1)
+        )
         self._act = {
             explore: jax.jit(
                 mapped(partial(self._act_one, explore), shared=1), donate_argnums=1
@@ -99,62 +125,92 @@ class Programs:
         count: int,
         explore: bool,
     ) -> Actions:
-        """What all branches do next; randomness by `count`."""
-        keys = self._keys["acting" if explore else "evaluation"]
+        """What all branches do next; randomness by `count`. Does not wait for it."""
+        purpose = "acting" if explore else "evaluation"
         seen = observation.astype(np.float32)
-        acted = [
-            self._act[explore](
+
+        def act(shard: int, place: slice) -> Acted:
+            return self._act[explore](
                 state[shard],
                 carry[shard],
                 jax.device_put(seen[place]),
                 jax.device_put(is_first[place]),
-                keys[shard],
+                self._keys[purpose][shard],
                 jax.device_put(np.uint32(count)),
             )
-            for shard, place in enumerate(self._slices)
-        ]
-        return Actions(
-            joined([own.action for own in acted]),
-            joined([own.mean for own in acted]),
-            joined([own.std for own in acted]),
-            [own.carry for own in acted],
-        )
+
+        return Actions(self._each(purpose, act))
 
     def update(
-        self, state: Shards, groups: Groups, indices: Indices, n_updates: int
+        self,
+        state: Shards,
+        metrics: Shards,
+        groups: Groups,
+        indices: Indices,
+        n_updates: np.ndarray,
+        active: np.ndarray,
     ) -> tuple[Shards, Shards]:
-        """As many updates as there are indices, after `n_updates` were made.
+        """As many updates as there are indices, of the branches that are `active`.
 
-        Returns the new state and the last update's metrics.
+        Each (R,) of `n_updates` was made before. Returns the new state and the last
+        update's metrics; other branches keep what they have in both.
         """
-        results = [
-            self._update(
-                state[shard],
+
+        def update(shard: int, place: slice) -> tuple[Leaves, dict[str, jax.Array]]:
+            some = active[place]
+            if not some.any():
+                return state[shard], metrics[shard]
+            given = (
                 jax.device_put(np.swapaxes(indices.rows[:, place], 0, 1)),
                 jax.device_put(np.swapaxes(indices.is_first[:, place], 0, 1)),
                 self._places[shard],
                 self._keys["learning"][shard],
+                jax.device_put(n_updates[place].astype(np.uint32)),
                 groups,
-                jax.device_put(np.uint32(n_updates)),
             )
-            for shard, place in enumerate(self._slices)
-        ]
+            if some.all():
+                return self._update(state[shard], *given)
+            before = metrics[shard] or self._no_metrics(state[shard], given)
+            return self._update_some(state[shard], before, jax.device_put(some), *given)
+
+        results = self._each("learning", update)
         return [own[0] for own in results], [own[1] for own in results]
 
     def errors(self, state: Shards, groups: Groups, indices: Indices) -> np.ndarray:
         """(R, n) errors of the sequences of a sweep."""
         rows, is_first = indices.rows[0], indices.is_first[0]
-        errors = [
-            self._errors(
+
+        def errors(shard: int, place: slice) -> jax.Array:
+            return self._errors(
                 state[shard],
                 jax.device_put(rows[place]),
                 jax.device_put(is_first[place]),
                 self._places[shard],
                 groups,
             )
+
+        return joined(self._each("errors", errors))
+
+    def _each(self, program: str, call: Callable[[int, slice], T]) -> list[T]:
+        """What `call` starts for each shard, on a thread of the shard's own.
+
+        Programs that one thread starts run one after the other, though they share
+        nothing; those of several threads run on all cores. The first shard goes ahead
+        once, or every thread would compile the program.
+        """
+        ahead = [] if program in self._started else [call(0, self._slices[0])]
+        self._started.add(program)
+        begun = [
+            self._threads[shard % len(self._threads)].submit(call, shard, place)
             for shard, place in enumerate(self._slices)
+            if shard >= len(ahead)
         ]
-        return joined(errors)
+        return ahead + [one.result() for one in begun]
+
+    def _no_metrics(self, leaves: Leaves, given: tuple[Any, ...]) -> Any:
+        """Metrics of branches that have not learned yet: NaN."""
+        shapes = jax.eval_shape(self._update, leaves, *given)[1]
+        return {name: jnp.full(own.shape, jnp.nan) for name, own in shapes.items()}
 
     def _update_one(
         self,
@@ -163,8 +219,8 @@ class Programs:
         is_first: jax.Array,
         place: jax.Array,
         key: jax.Array,
-        groups: Groups,
         n_updates: jax.Array,
+        groups: Groups,
     ) -> tuple[Leaves, dict[str, jax.Array]]:
         state = self.tree(leaves)
         metrics: dict[str, jax.Array] = {}
@@ -173,6 +229,20 @@ class Programs:
             own = jax.random.fold_in(key, n_updates + k)
             state, metrics = self._agent.update(state, batch, own)
         return jax.tree.leaves(state), metrics
+
+    def _update_if(
+        self,
+        leaves: Leaves,
+        metrics: dict[str, jax.Array],
+        is_active: jax.Array,
+        *given: Any,
+    ) -> tuple[Leaves, dict[str, jax.Array]]:
+        """An update of a branch in a shard in which not every branch has one."""
+        return jax.tree.map(
+            lambda new, old: jnp.where(is_active, new, old),
+            self._update_one(leaves, *given),
+            (leaves, metrics),
+        )
 
     def _act_one(
         self,
@@ -222,7 +292,12 @@ def mapped(function: Callable[..., Any], shared: int = 0) -> Callable[..., Any]:
         axes = [0] * (len(arguments) - shared) + [None] * shared
         return jax.vmap(function, in_axes=axes)(*arguments)
 
-    return only if jax.default_backend() == "cpu" else at_once
+    return only if on_processor() else at_once
+
+
+def on_processor() -> bool:
+    """Whether programs run on the host's own cores."""
+    return jax.default_backend() == "cpu"
 
 
 def joined(shards: Sequence[jax.Array]) -> np.ndarray:
@@ -230,15 +305,16 @@ def joined(shards: Sequence[jax.Array]) -> np.ndarray:
     return np.concatenate([np.asarray(own) for own in shards])
 
 
-def joined_metrics(shards: Sequence[dict[str, jax.Array]]) -> Metrics:
-    """Metrics (R,) on the host; waits for the device."""
-    names = shards[0] if shards else ()
-    return {name: joined([own[name] for own in shards]) for name in names}
+def joined_metrics(shards: Sequence[dict[str, Any]]) -> Metrics:
+    """Metrics (R,) on the host, NaN where a shard has none; waits for the device."""
+    names = dict.fromkeys(name for own in shards for name in own)
+    none = np.full(1, np.nan)  # a shard without them has one branch: see `update`
+    return {name: joined([own.get(name, none) for own in shards]) for name in names}
 
 
 def _shards(n_branches: int) -> list[slice]:
     """Which branches share a program call."""
-    size = 1 if jax.default_backend() == "cpu" else n_branches
+    size = 1 if on_processor() else n_branches
     return [slice(start, start + size) for start in range(0, n_branches, size)]
 
 

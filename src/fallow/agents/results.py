@@ -54,7 +54,7 @@ class Results:
                     frame=fleet.frame,
                     branch_frame=fleet.frame - self._begin_frame,
                     regime=regime,
-                    updates=fleet.n_updates,
+                    updates=int(fleet.updates[index]),
                     mean_return=float(own.mean()),
                     returns=tuple(float(one) for one in own),
                     auc=book_auc(fleet.buffer.books[index], regime),

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from fallow import checkpoint
+from fallow import checkpoint, options
 from fallow.agents.fleet import Fleet
 from fallow.agents.programs import named
 from fallow.errors import FallowError
@@ -114,11 +114,11 @@ def begin(fleet: Fleet, places: Sequence[Place]) -> list[Loaded]:
     loaded = [checkpoint.load(place.agent, KIND, VERSION) for place in places]
     for place, (_, header) in zip(places, loaded, strict=True):
         _check(fleet, place, header)
-    counts = [(header["n_steps"], header["n_updates"]) for _, header in loaded]
-    if len(set(counts)) > 1:
+    n_steps = {header["n_steps"] for _, header in loaded}
+    if len(n_steps) > 1:
         raise FallowError(
             "the saved branches were saved at different steps and cannot share a "
-            f"fleet: {sorted(set(counts))} (steps, updates)"
+            f"fleet: {sorted(n_steps)}"
         )
     arrays = [own for own, _ in loaded]
     programs = fleet.programs
@@ -128,7 +128,8 @@ def begin(fleet: Fleet, places: Sequence[Place]) -> list[Loaded]:
         [jax.tree.leaves(_filled(state, "state", own)) for own in arrays]
     )
     fleet.carry = programs.sharded([_filled(carry, "carry", own) for own in arrays])
-    fleet.n_steps, fleet.n_updates = counts[0]
+    fleet.n_steps = n_steps.pop()
+    fleet.updates = np.array([header["n_updates"] for _, header in loaded], np.int64)
     for index, (place, branch) in enumerate(zip(places, fleet.branches, strict=True)):
         fleet.buffer.load(index, place.replay)
         drawer = fleet.buffer.drawers[index]
@@ -164,7 +165,7 @@ def _save_branch(fleet: Fleet, index: int, place: Place) -> None:
         **_identity(fleet),
         "branch": dataclasses.asdict(fleet.branches[index]),
         "n_steps": fleet.n_steps,
-        "n_updates": fleet.n_updates,
+        "n_updates": int(fleet.updates[index]),
         "n_episodes": n_episodes,
         "frame": fleet.frame,
     }
@@ -177,7 +178,7 @@ def _identity(fleet: Fleet) -> dict[str, Any]:
     return {
         "task": fleet.task.name,
         "agent": fleet.agent.name,
-        "sizes": dataclasses.asdict(fleet.agent.config),
+        "sizes": options.telling(fleet.agent.config),
     }
 
 

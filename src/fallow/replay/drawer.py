@@ -99,16 +99,19 @@ class Drawer:
         if not parts:
             raise FallowError(
                 f"rule '{self.rule}' leaves no finished episode of {length} steps in a "
-                "row; wait until one is stored (`has_episodes` tells) or ask for "
+                "row; wait until one is stored (`can_draw` tells) or ask for "
                 "shorter sequences"
             )
         starts = self._one_of(parts)
         chosen, offset = draw_starts(starts, batch, self._random)
         return unbroken(starts.world[chosen], starts.start[chosen] + offset, length)
 
-    def has_episodes(self, length: int) -> bool:
-        """Whether sequences of `length` steps can be drawn within finished episodes."""
-        return bool(self._starts.of(self.book, self.parts(), length))
+    def can_draw(self, length: int, within_episodes: bool = False) -> bool:
+        """Whether sequences of `length` steps can be drawn now; `draw` says why not."""
+        parts = self.parts()
+        if not parts or length > self._n_stored:
+            return False
+        return not within_episodes or bool(self._starts.of(self.book, parts, length))
 
     def _explain_empty(self) -> None:
         if sum(self.book.heads) == 0:

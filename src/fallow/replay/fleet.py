@@ -135,24 +135,32 @@ class FleetBuffer:
         return packed
 
     def draw(
-        self, n_updates: int, batch: int, length: int, within_episodes: bool = False
+        self,
+        n_updates: int,
+        batch: int,
+        length: int,
+        within_episodes: bool = False,
+        active: np.ndarray | None = None,
     ) -> Indices:
         """Indices for k updates of all branches, drawn at once on the host.
 
-        With `within_episodes` each sequence lies in one finished episode.
+        With `within_episodes` each sequence lies in one finished episode. With
+        `active` (R,) nothing is drawn for the other branches: their rows are all 0.
         """
         shape = (n_updates, self.n_branches, batch, length)
-        rows, is_first = np.empty(shape, np.int32), np.zeros(shape, bool)
+        rows, is_first = np.zeros(shape, np.int32), np.zeros(shape, bool)
         for branch, drawer in enumerate(self.drawers):
+            if active is not None and not active[branch]:
+                continue
             for update in range(n_updates):
                 pieces = drawer.draw(batch, length, within_episodes)
                 rows[update, branch] = drawer.rows(pieces, batch, length)
                 is_first[update, branch, pieces.sequence, pieces.at] = True
         return Indices(rows, is_first)
 
-    def has_episodes(self, length: int) -> np.ndarray:
-        """(R,) whether a branch can be drawn from within finished episodes."""
-        return np.array([drawer.has_episodes(length) for drawer in self.drawers])
+    def can_draw(self, length: int, within_episodes: bool = False) -> np.ndarray:
+        """(R,) which branches sequences of `length` steps can be drawn from now."""
+        return np.array([own.can_draw(length, within_episodes) for own in self.drawers])
 
     def batch(self, indices: Indices, update: int = 0) -> dict[str, jax.Array]:
         """The batches (R, batch, length, …) of one update, gathered on the device."""

@@ -14,12 +14,12 @@ from fallow import seeds
 from fallow.dynamics import EPISODE_FRAMES, Worlds
 from fallow.dynamics.gaits import STAND, START_NOISE_RAD, Gait
 from fallow.logs import Recorder
+from fallow.report.drawing import STYLE
 
 TASK = "walker-walk"
 SHIFT_FRAME = EPISODE_FRAMES // 2
 CONDITIONS = ("none", f"gain:shift_frame={SHIFT_FRAME}")
 LABELS = ("full strength throughout", "half strength from the dashed line on")
-STYLE = Path(__file__).with_name("style.mplstyle")
 FALLEN_HEIGHT_M = 0.85
 HEIGHT = 14  # observation column
 STRIP_S = (-1.0, 2.0)  # drawn as figures, around the change

@@ -1,48 +1,42 @@
-"""The figures of a diagnosis, as SVG to be put into a page.
+"""The figures of a diagnosis: response traces, and the plane of both gates."""
 
-Colours are written as CSS variables, so that one drawing serves light and dark pages;
-text stays text.
-"""
-
-import html
-import io
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context, style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fallow.diagnose import Diagnosis
-from fallow.response.decision import AUC_GATE, MAGNITUDE_GATE
+from fallow.report.drawing import (
+    AXIS,
+    FRESH,
+    HEIGHT_IN,
+    INK,
+    STALE,
+    TRACE,
+    WIDTH_IN,
+    styled,
+)
+from fallow.response.decision import AUC_GATE, MAGNITUDE_GATE, Decision
+from fallow.response.truth import Truth
 
-STYLE = Path(__file__).with_name("style.mplstyle")
-INK, AXIS, GRID = "#1f2328", "#666666", "#e5e5e5"
-TRACE, STALE, FRESH = "#2b6c99", "#d1662b", "#4b8b4b"
-VARIABLES = {
-    INK: "--ink",
-    AXIS: "--axis",
-    GRID: "--grid",
-    TRACE: "--trace",
-    STALE: "--stale",
-    FRESH: "--fresh",
-}
-WIDTH_IN, HEIGHT_IN = 4.6, 2.1
-"""Legible at the width of a phone, two side by side on a desk."""
-PLAIN: Any = {"text.parse_math": False, "svg.hashsalt": "fallow"}
-NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 MOST_POINTS = 2000
 """Episodes drawn one by one; longer series are thinned to the ends of short spans."""
 
 
-def trace(diagnosis: Diagnosis, values: np.ndarray, title: str) -> str:
-    """One response series (k,) over episodes, its segments, and where they change."""
-    decision = diagnosis.decision
-    with _style():
+def trace(
+    decision: Decision,
+    truth: Truth | None,
+    values: np.ndarray,
+    title: str,
+    n_hidden: int = 0,
+) -> Figure:
+    """One response series (k,) over episodes, its segments, and where they change.
+
+    The first `n_hidden` episodes are read and not shown.
+    """
+    with styled():
         figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
         axes = figure.add_subplot()
         for segment in decision.segments:
@@ -52,24 +46,25 @@ def trace(diagnosis: Diagnosis, values: np.ndarray, title: str) -> str:
             inside = values[segment.start : segment.stop]
             if not np.isnan(inside).all():
                 axes.hlines(np.nanmedian(inside), *place, color=colour, linewidth=2)
-        axes.plot(*_thinned(values), color=TRACE, linewidth=1)
+        shown = np.where(np.arange(len(values)) < n_hidden, np.nan, values)
+        axes.plot(*_thinned(shown), color=TRACE, linewidth=1)
         for change in decision.change_points:
             axes.axvline(change - 0.5, color=INK, linewidth=1)
-        for change in diagnosis.truth.change_points if diagnosis.truth else ():
+        for change in truth.change_points if truth else ():
             axes.axvline(change - 0.5, color=INK, linewidth=1.6, linestyle=(0, (1, 2)))
-        axes.set(title=title, xlim=(-0.5, len(values) - 0.5))
+        axes.set(title=title, xlim=(n_hidden - 0.5, len(values) - 0.5))
         axes.set_xlabel("episode")
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.yaxis.set_major_locator(MaxNLocator(4))
-        return _svg(figure, f"response of {title} over episodes")
+        return figure
 
 
-def plane(diagnoses: Sequence[Diagnosis]) -> str:
+def plane(decisions: Sequence[Decision]) -> Figure:
     """AUC against magnitude with both gates, and where each log lies."""
-    with _style():
+    with styled():
         figure = Figure(figsize=(WIDTH_IN, WIDTH_IN * 0.72))
         axes = figure.add_subplot()
-        low, high = _range(diagnoses)
+        low, high = _range(decisions)
         axes.fill_between(
             [AUC_GATE, 1.02], MAGNITUDE_GATE, high, color=STALE, alpha=0.13, linewidth=0
         )
@@ -79,17 +74,16 @@ def plane(diagnoses: Sequence[Diagnosis]) -> str:
         middle = (AUC_GATE + 1.02) / 2
         axes.text(middle, high - 0.03 * (high - low), "discard", va="top", **label)
         axes.text(0.4, low + 0.03 * (high - low), "keep", va="bottom", **label)
-        for diagnosis in diagnoses:
-            _point(axes, diagnosis, low, high)
+        for decision in decisions:
+            _point(axes, decision, low, high)
         axes.set(xlim=(-0.02, 1.02), ylim=(low, high), xlabel="age–staleness AUC")
         axes.set(ylabel="magnitude m̂", title="both gates")
         axes.xaxis.set_major_locator(MaxNLocator(6))
         axes.yaxis.set_major_locator(MaxNLocator(5))
-        return _svg(figure, "age-staleness AUC against magnitude, with both gates")
+        return figure
 
 
-def _point(axes: Axes, diagnosis: Diagnosis, low: float, high: float) -> None:
-    decision = diagnosis.decision
+def _point(axes: Axes, decision: Decision, low: float, high: float) -> None:
     auc, size = decision.auc.value, decision.magnitude.value
     if auc is None or size is None:
         return
@@ -102,9 +96,9 @@ def _point(axes: Axes, diagnosis: Diagnosis, low: float, high: float) -> None:
     axes.plot(auc, place, marker, color=colour, markersize=7, clip_on=False)
 
 
-def _range(diagnoses: Sequence[Diagnosis]) -> tuple[float, float]:
+def _range(decisions: Sequence[Decision]) -> tuple[float, float]:
     """Limits of the magnitude: 0 to 1, and down to -1 where a response grew."""
-    sizes = [d.decision.magnitude.value for d in diagnoses]
+    sizes = [decision.magnitude.value for decision in decisions]
     smallest = min((size for size in sizes if size is not None), default=0.0)
     return (-1.0 if smallest < -0.1 else -0.1), 1.05
 
@@ -119,23 +113,3 @@ def _thinned(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ends = [{int(s[filled[s].argmin()]), int(s[filled[s].argmax()])} for s in spans]
     kept = np.array(sorted(set().union(*ends)))
     return kept, values[kept]
-
-
-@contextmanager
-def _style() -> Iterator[None]:
-    """The project's style; a name with a dollar sign in it is no formula."""
-    inks = ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor")
-    own = {**dict.fromkeys(inks, INK), "xtick.color": AXIS, "ytick.color": AXIS}
-    with style.context([STYLE, own]), rc_context(PLAIN):
-        yield
-
-
-def _svg(figure: Figure, label: str) -> str:
-    file = io.StringIO()
-    figure.savefig(file, format="svg", transparent=True, metadata=NO_METADATA)
-    drawn = file.getvalue()
-    drawn = drawn[drawn.index("<svg") :]
-    for colour, variable in VARIABLES.items():
-        drawn = drawn.replace(colour, f"var({variable})")
-    label = html.escape(label, quote=True)
-    return drawn.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)

@@ -3,10 +3,11 @@
 import math
 from typing import Any
 
-from fallow.diagnose import Diagnosis, Failure, Truth
+from fallow.diagnose import Diagnosis, Failure
 from fallow.report.words import advice
 from fallow.response.decision import Decision, Gate
 from fallow.response.segments import MIN_SEGMENT, PENALTY_FACTOR, Z_LIMIT, Segment
+from fallow.response.truth import Truth
 
 
 def as_json(result: Diagnosis | Failure) -> dict[str, Any]:

@@ -7,14 +7,18 @@ from typing import Any
 import jinja2
 import numpy as np
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from fallow import __version__
 from fallow.diagnose import Diagnosis, Failure
 from fallow.report import figures
+from fallow.report.drawing import as_svg
 from fallow.report.words import CAVEAT, advice, interval, listed, notes, number
 from fallow.response.segments import MIN_SEGMENT, PENALTY_FACTOR, Z_LIMIT
 
 TEMPLATE = Path(__file__).with_name("page.html")
+SHEET = Path(__file__).with_name("page.css")
+PLANE = "age-staleness AUC against magnitude, with both gates"
 MOST_JOINTS = 12
 """Traces drawn for one log; of more joints, those that changed most."""
 
@@ -22,30 +26,47 @@ MOST_JOINTS = 12
 def render(results: Sequence[Diagnosis | Failure]) -> str:
     """The page for one log or several."""
     diagnoses = [r for r in results if isinstance(r, Diagnosis)]
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    environment.filters |= {"number": number, "listed": listed}
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(
-        version=__version__,
+    return filled(
+        TEMPLATE,
         caveat=CAVEAT,
         logs=[_view(diagnosis) for diagnosis in diagnoses],
         failures=[r for r in results if isinstance(r, Failure)],
-        plane=Markup(figures.plane(diagnoses)) if diagnoses else "",
+        plane=_svg(figures.plane([d.decision for d in diagnoses]), PLANE)
+        if diagnoses
+        else "",
         penalty=PENALTY_FACTOR,
         min_segment=MIN_SEGMENT,
         z_limit=Z_LIMIT,
     )
 
 
+def filled(template: Path, **content: Any) -> str:
+    """A template with the common style sheet; all content is escaped but `Markup`."""
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.filters |= {"number": number, "listed": listed}
+    sheet = Markup(SHEET.read_text(encoding="utf-8"))
+    found = environment.from_string(template.read_text(encoding="utf-8"))
+    return found.render(sheet=sheet, version=__version__, **content)
+
+
+def _svg(figure: Figure, label: str) -> Markup:
+    return Markup(as_svg(figure, label))
+
+
+def _trace(diagnosis: Diagnosis, values: np.ndarray, title: str) -> Markup:
+    figure = figures.trace(diagnosis.decision, diagnosis.truth, values, title)
+    return _svg(figure, f"response of {title} over episodes")
+
+
 def _view(diagnosis: Diagnosis) -> dict[str, Any]:
     """What the template shows of one log; only the drawings are not escaped."""
     decision, log = diagnosis.decision, diagnosis.log
     mean = decision.response.mean
-    traces = [figures.trace(diagnosis, mean, f"K, {_mean_name(diagnosis)}")]
+    traces = [_trace(diagnosis, mean, f"K, {_mean_name(diagnosis)}")]
     shown = _joints(diagnosis)
     for joint in shown:
         series = decision.response.joint[:, joint]
-        traces.append(figures.trace(diagnosis, series, f"K, {log.actuators[joint]}"))
+        traces.append(_trace(diagnosis, series, f"K, {log.actuators[joint]}"))
     return {
         "log": log,
         "name": Path(log.source).name,
@@ -54,7 +75,7 @@ def _view(diagnosis: Diagnosis) -> dict[str, Any]:
         "advice": advice(diagnosis),
         "notes": notes(diagnosis),
         "interval": interval(decision),
-        "traces": [Markup(drawn) for drawn in traces],
+        "traces": traces,
         "n_hidden": len(log.actuators) - len(decision.response.silent) - len(shown),
     }
 

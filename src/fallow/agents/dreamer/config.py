@@ -1,9 +1,10 @@
 """Sizes of the agent. A preset sets sizes and learning rates, never the algorithm."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
+from fallow.options import SPEED_ONLY
 from fallow.registry import Registry
 
 
@@ -45,7 +46,7 @@ class Config:
     """Learning rates of the three networks."""
     compute: str = "bfloat16"
     """Type of the matrix products; parameters are always float32."""
-    unroll: int = 1
+    unroll: int = field(default=1, metadata=SPEED_ONLY)
     """Steps of the posterior's scan compiled as one; changes nothing but speed."""
 
     @property

@@ -66,10 +66,10 @@ def update_flops(config: Config, n_columns: int, n_actuators: int) -> float:
 
 
 def working_bytes(config: Config) -> int:
-    """Memory for what the backward pass needs, estimated.
+    """Memory for what the backward pass needs, estimated, and rather too much of it.
 
-    Numbers kept for every row of the batch, and for every imagined state; about 4
-    bytes each. Measured beside the compiler's own count by `benchmarks/fleet.py`.
+    Numbers kept for every row of the batch, and for every imagined state, in the type
+    of the products. `benchmarks/fleet.py` shows it beside what was really used.
     """
     c = config
     latent = 6 * c.n_stoch + 8 * c.n_deter + 6 * c.n_hidden
@@ -77,4 +77,5 @@ def working_bytes(config: Config) -> int:
     model_row = latent + 6 * c.coder_layers * c.coder_width + 2 * heads + 4 * BINS.n
     imagined_row = latent + 4 * heads + 10 * BINS.n
     rows = c.batch * c.length
-    return 4 * (model_row * rows + imagined_row * c.n_starts * c.horizon)
+    n_bytes = 2 if c.compute == "bfloat16" else 4
+    return n_bytes * (model_row * rows + imagined_row * c.n_starts * c.horizon)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
+from fallow.agents.dreamer.steps import activate
 from fallow.agents.shared.layers import Norm
 
 NORM_EPSILON = 1e-3
@@ -36,10 +37,14 @@ def saving_products(
 
     @wraps(function)
     def run(*arguments: Any) -> Any:
-        stores = jax.default_backend() == "cpu"
-        return function(*arguments) if stores else again(*arguments)
+        return function(*arguments) if keeps_all() else again(*arguments)
 
     return run
+
+
+def keeps_all() -> bool:
+    """Whether memory is cheaper than arithmetic, as on a processor."""
+    return jax.default_backend() == "cpu"
 
 
 def hidden_weight(key: jax.Array, n_in: int, n_out: int) -> jax.Array:
@@ -102,66 +107,6 @@ class MLP(eqx.Module):
         for block in self.blocks:
             x = block(x)
         return x if self.out is None else self.out(x)
-
-
-@jax.custom_vjp
-def activate(norm: Norm, x: jax.Array) -> jax.Array:
-    """What follows a block's product, in its type: silu(norm(x)).
-
-    Written so that it compiles to one pass for the two moments of every row and one for
-    all else. Left alone, the compiler makes one kernel of both that takes three times
-    as long on many rows.
-    """
-    return _activate(norm, x, _moments(norm, x))
-
-
-Moments = tuple[jax.Array, jax.Array]
-
-
-def _moments(norm: Norm, x: jax.Array) -> Moments:
-    """Mean and inverse standard deviation of every row, in one pass."""
-    x = x.astype(jnp.float32)
-    mean, square = x.mean(-1, keepdims=True), jnp.square(x).mean(-1, keepdims=True)
-    variance = jnp.maximum(square - jnp.square(mean), 0)
-    moments = (mean, jax.lax.rsqrt(variance + norm.epsilon))
-    return checkpoint_name(jax.lax.optimization_barrier(moments), PRODUCT)
-
-
-def _activate(norm: Norm, x: jax.Array, moments: Moments) -> jax.Array:
-    mean, inverse = moments
-    normed = (x.astype(jnp.float32) - mean) * inverse * norm.scale + norm.shift
-    return jax.nn.silu(normed).astype(x.dtype)
-
-
-def _activate_forward(norm: Norm, x: jax.Array) -> tuple[jax.Array, Any]:
-    moments = _moments(norm, x)
-    return _activate(norm, x, moments), (norm, x, moments)
-
-
-def _activate_backward(saved: Any, d_out: jax.Array) -> tuple[Norm, jax.Array]:
-    norm, x, (mean, inverse) = saved
-    whitened = (x.astype(jnp.float32) - mean) * inverse
-    normed = whitened * norm.scale + norm.shift
-    gate = jax.nn.sigmoid(normed)
-    d_normed = d_out.astype(jnp.float32) * gate * (1 + normed * (1 - gate))
-    rows = tuple(range(x.ndim - 1))
-    d_norm = eqx.tree_at(
-        lambda n: (n.scale, n.shift),
-        norm,
-        ((d_normed * whitened).sum(rows), d_normed.sum(rows)),
-    )
-    d_whitened = d_normed * norm.scale
-    means = jax.lax.optimization_barrier(
-        (
-            d_whitened.mean(-1, keepdims=True),
-            (d_whitened * whitened).mean(-1, keepdims=True),
-        )
-    )
-    d_x = inverse * (d_whitened - means[0] - whitened * means[1])
-    return d_norm, d_x.astype(x.dtype)
-
-
-activate.defvjp(_activate_forward, _activate_backward)
 
 
 def product(x: jax.Array, weight: jax.Array) -> jax.Array:

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from fallow.agents.dreamer import latent
 from fallow.agents.dreamer.follow import State
 from fallow.agents.dreamer.hoist import Given, Products, scan
-from fallow.agents.dreamer.layers import MLP, activate, saving_products
+from fallow.agents.dreamer.layers import MLP, saving_products
 from fallow.agents.dreamer.networks import Actor, Policy, WorldModel
 from fallow.agents.dreamer.rssm import RSSM, Sequence
+from fallow.agents.dreamer.steps import activate
 from fallow.agents.dreamer.twohot import BINS
 from fallow.agents.shared.twohot import symlog
 
@@ -64,7 +65,7 @@ def model_errors(
     )
     nothing = model.rssm.nothing(batch["is_first"].shape[1])
     states, posterior = model.rssm.observe(nothing, sequence, unroll)
-    return _errors(model, batch, states, posterior), states
+    return _errors(model, batch, states, posterior()), states
 
 
 @saving_products
@@ -73,7 +74,7 @@ def _errors(
 ) -> Errors:
     still = jax.lax.stop_gradient
     feature = states.feature
-    prior = model.rssm.prior_logits(states.deter)
+    prior = model.rssm.expected(states.deter)()
     squared = jnp.square(model.decoder(feature) - symlog(batch["observation"]))
     squared = jnp.where(squared < NEGLIGIBLE, 0, squared)
     return Errors(
@@ -118,7 +119,7 @@ def _imagine_step(
         x = activate(norm, products(str(layer), x))
     policy = Policy.of(products("out", x).astype(jnp.float32) + bias)
     action = policy.sample(noise.normal)
-    state, _ = rssm.imagine(state, action, noise.uniform)
+    state = rssm.imagine(state, action, noise.uniform)
     return state, state.feature
 
 

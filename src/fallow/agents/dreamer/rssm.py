@@ -6,16 +6,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer import latent
-from fallow.agents.dreamer.follow import Inputs, Recurrence, State, draw, follow, gates
+from fallow.agents.dreamer.follow import Inputs, Recurrence, State, follow
 from fallow.agents.dreamer.layers import (
     NORM_EPSILON,
     Block,
     Linear,
-    activate,
     hidden_weight,
     product,
 )
+from fallow.agents.dreamer.steps import Logits, activate, draw, recur
 from fallow.agents.shared.layers import Norm
 
 
@@ -67,20 +66,20 @@ class RSSM(eqx.Module):
         self.posterior = Block(keys[4], n_deter + n_embed, n_hidden)
         self.posterior_out = Linear(keys[5], n_hidden, n_stoch)
 
-    def split(self, logits: jax.Array) -> jax.Array:
-        """(…, C K) as (…, C, K)."""
-        shape = (*logits.shape[:-1], self.n_categoricals, self.n_classes)
-        return logits.reshape(shape)
+    @property
+    def latent_shape(self) -> tuple[int, int]:
+        """Categoricals and classes."""
+        return self.n_categoricals, self.n_classes
 
-    def prior_logits(self, deter: jax.Array) -> jax.Array:
-        """(…, C, K) what is expected before looking."""
-        return self.split(self.prior_out(self.prior(deter)))
+    def expected(self, deter: jax.Array) -> Logits:
+        """The prior: what is expected before looking."""
+        p = product(self.prior(deter), self.prior_out.weight)
+        return Logits(p, self.prior_out.bias, self.latent_shape)
 
     def start(self) -> State:
         """The learned state before anything happened, without leading axes."""
         deter = jnp.tanh(self.initial)
-        stoch = latent.mode(self.prior_logits(deter))
-        return State(deter, stoch.reshape(-1).astype(self.gru_weight.dtype))
+        return State(deter, draw(self.expected(deter), None))
 
     def nothing(self, n: int) -> State:
         """(n, …) a state that holds nothing, for rows that begin anew."""
@@ -90,21 +89,20 @@ class RSSM(eqx.Module):
 
     def imagine(
         self, state: State, action: jax.Array, uniform: jax.Array | None
-    ) -> tuple[State, jax.Array]:
-        """One step without looking; returns the state and the prior's logits."""
+    ) -> State:
+        """One step without looking."""
         n_stoch = state.stoch.shape[-1]
         x = product(state.stoch, self.inward.weight[:n_stoch])
         x += product(action, self.inward.weight[n_stoch:])
         x = activate(self.inward.norm, x)
         joined = jnp.concatenate([x, state.deter.astype(x.dtype)], -1)
-        deter = gates(self.gru_norm(product(joined, self.gru_weight)), state.deter)
-        logits = self.prior_logits(deter)
-        return State(deter, draw(logits, uniform, x.dtype)), logits
+        deter = recur(self.gru_norm, product(joined, self.gru_weight), state.deter)
+        return State(deter, draw(self.expected(deter), uniform))
 
     def observe(
         self, state: State, sequence: Sequence, unroll: int = 1
-    ) -> tuple[State, jax.Array]:
-        """Follow observations from `state` (B, …); (T, B, …) states and logits.
+    ) -> tuple[State, Logits]:
+        """Follow observations from `state` (B, …); states and posterior, (T, B, …).
 
         What does not depend on the recurrence is computed for all steps before it (the
         products with action and embedding) or after it (the prior).
@@ -128,5 +126,6 @@ class RSSM(eqx.Module):
             sequence.is_first,
             sequence.uniform,
         )
-        shape = (self.n_categoricals, self.n_classes)
-        return follow(shape, unroll, net, state, inputs)
+        states, p4 = follow(self.latent_shape, unroll, net, state, inputs)
+        bias = jax.lax.stop_gradient(net.bias)  # `follow` gives it its gradient
+        return states, Logits(p4, bias, self.latent_shape)

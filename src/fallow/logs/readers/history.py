@@ -23,10 +23,18 @@ def matches(path: Path, head: bytes) -> bool:
 
 def read(path: Path, columns: Columns) -> Table:
     """The history's observations and actions; its damage, if any, is a note."""
-    history = read_history(path)
+    return table_of(read_history(path), str(path))
+
+
+def table_of(history: History, source: str) -> Table:
+    """A history that is read already.
+
+    Raises:
+        FallowError: it holds no episode.
+    """
     header, episodes = history.header, history.episodes
     if not episodes:
-        raise FallowError(f"{path} holds no finished episode; record some first")
+        raise FallowError(f"{source} holds no finished episode; record some first")
     n_transitions = np.array([e.n_transitions for e in episodes], np.int64)
     regime = _regime(history)
     start_step = _start_step(history)
@@ -39,7 +47,7 @@ def read(path: Path, columns: Columns) -> Table:
         return np.concatenate([e.action[:, list(chosen)] for e in episodes])
 
     return Table(
-        source=str(path),
+        source=source,
         format="history",
         arrays={
             "observation": Array(header.columns, n_transitions + 1, observations, True),

@@ -1,0 +1,220 @@
+"""Pictures of the Recency advantage: along what was varied, and beside the theory.
+
+Each function returns those for which there is enough; none is drawn of too little.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from fallow.dynamics.conditions import Condition
+from fallow.dynamics.schedules import Permanent, Recurring
+from fallow.dynamics.shifts import Gain
+from fallow.errors import FallowError
+from fallow.replay.rules import Rule
+from fallow.replay.rules.recency import Recency
+from fallow.report import sweeps, theory
+from fallow.report.drawing import options_free, thousands
+from fallow.report.folder import Study
+from fallow.report.saving import Picture, file_name
+from fallow.study.estimator import RECENCY
+from fallow.study.statistics import NO_CHANGE, Setting, difference, setting_auc
+
+FEWEST_POINTS, FEWEST_CASES = 3, 3
+"""A sweep of fewer settings, or a theory of fewer cases, is none."""
+
+Where = Callable[[Condition], float | None]
+"""The place of a condition along a sweep; None: it has none."""
+
+
+def sweep_pictures(study: Study) -> list[Picture]:
+    """The Recency advantage against recurrence, gain and window."""
+    places = _places(study)
+    found = []
+    for place, settings in places.items():
+        ending = f" ({', '.join(place)})" if len(places) > 1 else ""
+        found += _sweeps_of(study, settings, file_name(" ".join(place)), ending)
+    return found
+
+
+def _sweeps_of(
+    study: Study, settings: Sequence[Setting], file: str, ending: str
+) -> list[Picture]:
+    """Those of one task, agent and preset."""
+    windows = _recency_rules(study, settings)
+    own = [RECENCY] if RECENCY in windows else windows[:1]
+    periods = _series(study, settings, own, period_of)
+    gains = _series(study, settings, own, gain_of)
+    by_window = _series(study, settings, windows, period_of)
+    found = []
+    if _n_places(periods) >= FEWEST_POINTS:
+        caption = (
+            "The dotted line is the age–staleness AUC: 1 where all stale data is older "
+            "than all fresh data, 0.5 where age says nothing. A period also sets how "
+            "long each body lasts."
+        )
+        title = f"Recency advantage against recurrence{ending}"
+        figure = sweeps.by_period(periods)
+        found.append(Picture(f"advantage-period-{file}", title, caption, figure))
+    if _n_places(gains) >= FEWEST_POINTS:
+        caption = "To the right less of the actuators' gain is left."
+        title = f"Recency advantage against the size of the change{ending}"
+        figure = sweeps.by_gain(gains)
+        found.append(Picture(f"advantage-gain-{file}", title, caption, figure))
+    if sum(len(points) > 1 for points in by_window.values()) > 1 and len(windows) > 1:
+        caption = "A larger window keeps more of what may come back."
+        title = f"Recency advantage for windows of different size{ending}"
+        figure = sweeps.by_window(by_window)
+        found.append(Picture(f"advantage-window-{file}", title, caption, figure))
+    return found
+
+
+def theory_pictures(study: Study) -> list[Picture]:
+    """Eqs (5) and (6) beside the measured advantage.
+
+    None for fewer than three cases, or where all have one sign: any sigma would fit.
+    """
+    cases = theory_cases(study)
+    signs = {case.advantage > 0 for case in cases}
+    if len(cases) < FEWEST_CASES or len(signs) < 2:
+        return []
+    noise_std, n_agree = theory.fitted_noise(cases)
+    fitted = (
+        f"The noise of one transition is the only number fitted ({noise_std:.3g}, in "
+        "units of M); with it the sign is as measured in "
+        f"{n_agree} of {len(cases)} cases. Hollow marks: twice the standard error "
+        "holds 0, or there is one seed."
+    )
+    return [
+        Picture(
+            "theory-mismatch",
+            "Where forgetting should pay",
+            "Each mark is a condition: how much of the gain was lost, against how much "
+            "staler the whole buffer is than its window. Above the line M* the paper's "
+            f"theory, eq. (6), says to forget. {fitted}",
+            theory.mismatch(cases, noise_std),
+        ),
+        Picture(
+            "theory-advantage",
+            "Theory against measurement",
+            "ΔE, eq. (5), is by how much the full buffer's error exceeds the window's. "
+            "If the theory is right marks lie in the lower left and upper right.",
+            theory.against_advantage(cases, noise_std),
+        ),
+    ]
+
+
+def theory_cases(study: Study) -> list[theory.Case]:
+    """All conditions that change gains, with every window of recency."""
+    returns, found = study.returns(), []
+    for setting in returns.settings:
+        condition = study.condition(setting.condition)
+        frames = _frames(study, setting)
+        if condition is None or not frames:
+            continue
+        offset = theory.offset_of(condition, setting.task)
+        for rule in _recency_rules(study, [setting]):
+            own = difference(returns, setting, rule)
+            if offset is None or own.mean is None:
+                continue
+            shares = tuple(
+                theory.stale_shares(condition, study.trunk_frames, at, _window(rule))
+                for at in frames
+            )
+            found.append(
+                theory.Case(_short(condition), offset, shares, own.mean, own.se)
+            )
+    return found
+
+
+def period_of(condition: Condition) -> float | None:
+    """The period of recurring changes to half the gain; infinite if it stays."""
+    if condition.shift != Gain():
+        return None
+    if isinstance(condition.schedule, Recurring):
+        return float(condition.schedule.period_frames)
+    return sweeps.PERMANENT if isinstance(condition.schedule, Permanent) else None
+
+
+def gain_of(condition: Condition) -> float | None:
+    """The gain that a permanent change leaves; no change leaves all of it."""
+    if condition.name == NO_CHANGE:
+        return 1.0
+    shift = condition.shift
+    if not isinstance(condition.schedule, Permanent) or not isinstance(shift, Gain):
+        return None
+    return None if isinstance(shift.g, tuple) else float(shift.g)
+
+
+def _series(
+    study: Study, settings: Sequence[Setting], rules: Sequence[str], where: Where
+) -> dict[str, list[sweeps.Point]]:
+    """Points by window and set of trunks; of two at one place the last one counts."""
+    found: dict[str, dict[float, sweeps.Point]] = defaultdict(dict)
+    ordered = sorted(settings, key=lambda setting: setting.condition != NO_CHANGE)
+    for rule in rules:
+        for setting in ordered:
+            condition = study.condition(setting.condition)
+            x = None if condition is None else where(condition)
+            own = difference(study.returns(), setting, rule)
+            if x is None or own.mean is None:
+                continue
+            trunks = f", trunks {setting.trunk_set}" if setting.trunk_set else ""
+            auc = setting_auc(study.returns(), setting)
+            name = f"window {thousands(_window(rule))}{trunks}"
+            found[name][x] = sweeps.Point(x, own.mean, own.se, auc)
+    return {name: list(points.values()) for name, points in found.items()}
+
+
+Place = tuple[str, str, str]
+
+
+def _places(study: Study) -> dict[Place, list[Setting]]:
+    """Settings by task, agent and preset."""
+    found: dict[Place, list[Setting]] = defaultdict(list)
+    for setting in study.returns().settings:
+        found[setting.task, setting.agent, setting.preset].append(setting)
+    return found
+
+
+def _recency_rules(study: Study, settings: Sequence[Setting]) -> list[str]:
+    """Those that this version knows, small windows first."""
+    returns = study.returns()
+    rules = {rule for setting in settings for rule in returns.rules(setting)}
+    return sorted((rule for rule in rules if _window(rule)), key=_window)
+
+
+def _window(rule: str) -> int:
+    """Transitions in the window of a recency rule; 0 if it is none."""
+    if options_free(rule) != RECENCY:
+        return 0
+    try:
+        parsed = Rule.parse(rule)
+    except FallowError:
+        return 0
+    return parsed.window_transitions if isinstance(parsed, Recency) else 0
+
+
+def _frames(study: Study, setting: Setting) -> list[int]:
+    """Branch frames of the evaluations from the shift on."""
+    own = (setting.task, setting.agent, setting.condition)
+    return sorted(
+        {
+            row.branch_frame
+            for row in study.rows
+            if (row.task, row.agent, row.condition) == own
+            and row.branch_frame >= study.shift_frame
+        }
+    )
+
+
+def _n_places(series: Mapping[str, Sequence[sweeps.Point]]) -> int:
+    return len({point.x for points in series.values() for point in points})
+
+
+def _short(condition: Condition) -> str:
+    """What tells a condition from its neighbours on a crowded figure."""
+    if isinstance(condition.schedule, Recurring):
+        return thousands(condition.schedule.period_frames)
+    if condition.name == "gain" and isinstance(condition.shift, Gain):
+        return f"g={condition.shift.g}"
+    return condition.name

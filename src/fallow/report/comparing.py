@@ -1,0 +1,214 @@
+"""Two kinds of table from returns: what each rule reached, and what it gained."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from fallow.report.cells import (
+    Cell,
+    Count,
+    Estimate,
+    Number,
+    Span,
+    Table,
+    Words,
+    digits_for,
+)
+from fallow.report.names import rule_name
+from fallow.report.paper import Published
+from fallow.study.statistics import (
+    BASELINE,
+    NO_CHANGE,
+    Returns,
+    Setting,
+    difference,
+    difference_less_none,
+)
+from fallow.study.summary import Missing, Summary
+
+MOST_NOTES = 8
+"""Lines on missing branches below a table; the rest is counted."""
+AUC = "AUC"
+OURS, PAPER, WHOSE = "ours", "the paper", "whose"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of values: what it is called, our numbers and the paper's, by rule."""
+
+    labels: tuple[str, ...]
+    ours: dict[str, Summary]
+    paper: dict[str, Published] = field(default_factory=dict)
+    auc: float | None = None
+    paper_auc: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One paired difference: what it is called, and where it is taken."""
+
+    labels: tuple[str, ...]
+    setting: Setting
+    rule: str
+    against: str = BASELINE
+    published: Published | None = None
+    extra: tuple[Cell, ...] = ()
+    """Cells between the labels and our value."""
+
+
+def values_table(
+    title: str,
+    head: Sequence[str],
+    rules: dict[str, str],
+    entries: Sequence[Entry],
+    notes: Sequence[str] = (),
+    signed: bool = False,
+) -> Table:
+    """A column for each rule, `rules` naming them; the paper's row below ours."""
+    summaries = [own for entry in entries for own in entry.ours.values()]
+    digits = digits_for([own.mean for own in summaries])
+    with_paper = any(entry.paper for entry in entries)
+    with_auc = any(e.auc is not None or e.paper_auc is not None for e in entries)
+
+    def row(
+        labels: Sequence[Words], whose: str, auc: float | None, own: Iterable[Cell]
+    ) -> tuple[Cell, ...]:
+        names = (*labels, Words(whose)) if with_paper else labels
+        return *names, *((Number(auc),) if with_auc else ()), *own
+
+    rows = []
+    for entry in entries:
+        ours = [_estimate(entry.ours.get(rule), digits, signed) for rule in rules]
+        labels = [Words(label) for label in entry.labels]
+        rows.append(row(labels, OURS, entry.auc, ours))
+        if entry.paper:
+            paper = [_published(entry.paper.get(r), digits, signed) for r in rules]
+            labels = [Words(label, blank=True) for label in entry.labels]
+            rows.append(row(labels, PAPER, entry.paper_auc, paper))
+    columns = (*head, *((WHOSE,) if with_paper else ()))
+    return Table(
+        title=title,
+        head=(*columns, *((AUC,) if with_auc else ()), *rules.values()),
+        rows=tuple(rows),
+        notes=(*notes, *missing_notes(m for own in summaries for m in own.missing)),
+        n_labels=len(columns),
+    )
+
+
+def differences_table(
+    title: str,
+    head: Sequence[str],
+    returns: Returns,
+    lines: Sequence[Line],
+    notes: Sequence[str] = (),
+    extra_head: Sequence[str] = (),
+) -> Table:
+    """A row for each paired difference, with its intervals and the paper's value."""
+    found = [difference(returns, x.setting, x.rule, x.against) for x in lines]
+    digits = digits_for([own.mean for own in found])
+    with_paper = any(line.published for line in lines)
+    calm = [_less_none(returns, line) for line in lines]
+    with_calm = any(own is not None and own.n for own in calm)
+    rows = []
+    for line, own, less in zip(lines, found, calm, strict=True):
+        name = f"{rule_name(line.rule)} - {rule_name(line.against)}"
+        cells: list[Cell] = [Words(text) for text in (*line.labels, name)]
+        cells += [*line.extra, Estimate.of(own, digits, signed=True)]
+        if with_paper:
+            cells.append(_published(line.published, digits, signed=True))
+            cells.append(Words(sign_words(own, line.published)))
+        cells += [Span(own.interval, digits), Span(own.bootstrap, digits)]
+        cells.append(Count(own.n_positive, own.n))
+        if with_calm:
+            cells.append(_estimate(less, digits, signed=True))
+        rows.append(tuple(cells))
+    paper_head = (PAPER, "sign") if with_paper else ()
+    calm_head = ("less that of no change",) if with_calm else ()
+    missing = [m for own in (*found, *filter(None, calm)) for m in own.missing]
+    return Table(
+        title=title,
+        head=(
+            *head,
+            "Difference",
+            *extra_head,
+            OURS,
+            *paper_head,
+            "t, 95 %",
+            "bootstrap, 95 %",
+            "seeds above 0",
+            *calm_head,
+        ),
+        rows=tuple(rows),
+        notes=(*notes, *_notes(found, with_paper), *missing_notes(missing)),
+        n_labels=len(head) + 1,
+    )
+
+
+def sign_words(ours: Summary, published: Published | None) -> str:
+    """Whether our difference has the paper's sign."""
+    if published is None or not ours.mean or not published.sign:
+        return ""
+    return "agrees" if (ours.mean > 0) == (published.sign > 0) else "differs"
+
+
+def missing_notes(missing: Iterable[Missing]) -> list[str]:
+    """Sentences on branches that are in no number, alike ones together."""
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for one in dict.fromkeys(missing):
+        key = (one.condition, one.rule, one.reason)
+        groups.setdefault(key, []).append(one.seed)
+    together: dict[tuple[str, str, str], list[str]] = {}
+    for (condition, rule, reason), seeds in groups.items():
+        together.setdefault((condition, seed_words(seeds), reason), []).append(rule)
+    notes = [
+        f"Left out: {condition}, {', '.join(rules)}, {seeds}: {reason}."
+        for (condition, seeds, reason), rules in together.items()
+    ]
+    if len(notes) > MOST_NOTES:
+        notes[MOST_NOTES:] = [f"And {len(notes) - MOST_NOTES} more like these."]
+    return notes
+
+
+def seed_words(seeds: Iterable[int]) -> str:
+    """`seed 3`, `seeds 0 to 4`, `seeds 0, 2`."""
+    own = sorted(set(seeds))
+    steps = {b - a for a, b in itertools.pairwise(own)}
+    if len(own) == 1:
+        return f"seed {own[0]}"
+    if len(own) > 2 and steps == {1}:
+        return f"seeds {own[0]} to {own[-1]}"
+    return f"seeds {', '.join(str(seed) for seed in own)}"
+
+
+def _notes(found: Sequence[Summary], with_paper: bool) -> list[str]:
+    notes = []
+    if any(own.n == 1 for own in found):
+        notes.append("One seed: no standard error and no interval.")
+    if any(own.n > 1 for own in found):
+        notes.append(
+            "Pairs share seed and trunk. The percentile bootstrap is the paper's; of "
+            "five seeds it covers 84 %, so trust the t interval."
+        )
+    if with_paper:
+        notes.append(
+            "Signs are compared even where an interval holds 0. Differences of the "
+            "paper without s.e. are those of its printed means."
+        )
+    return notes
+
+
+def _less_none(returns: Returns, line: Line) -> Summary | None:
+    setting = line.setting
+    if setting.condition == NO_CHANGE or not returns.rules(setting.without_change):
+        return None
+    return difference_less_none(returns, setting, line.rule, line.against)
+
+
+def _estimate(own: Summary | None, digits: int, signed: bool) -> Estimate:
+    return Estimate(None) if own is None else Estimate.of(own, digits, signed)
+
+
+def _published(own: Published | None, digits: int, signed: bool) -> Estimate:
+    if own is None:
+        return Estimate(None)
+    return Estimate(own.mean, own.se, digits=digits, signed=signed, sign=own.sign)

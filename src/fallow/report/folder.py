@@ -1,0 +1,216 @@
+"""A study as the report reads it: its folder, with whatever is there by now."""
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fallow import seeds
+from fallow.dynamics.conditions import Condition
+from fallow.dynamics.schedules import SHIFT_FRAME, Drift, Permanent, Recurring
+from fallow.errors import FallowError
+from fallow.results import Evaluation, read_results
+from fallow.study.statistics import Returns, returns_of
+
+TABLE, PLAN = "results.csv", "plan.json"
+
+
+class Planned(NamedTuple):
+    """A branch that the plan asks for."""
+
+    task: str
+    agent: str
+    preset: str
+    condition: str
+    rule: str
+    seed: int
+    trunk: str = ""
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that a report is a function of."""
+
+    name: str
+    folder: Path
+    rows: tuple[Evaluation, ...]
+    plan: dict[str, Any]
+    """What stands in its file: the plan, versions, …; empty where there is none."""
+    shift_frame: int = SHIFT_FRAME
+    """Since the branch point."""
+    seeds: tuple[int, ...] | None = None
+    """That should be there; None: the plan does not say."""
+    planned: tuple[Planned, ...] = ()
+    """Empty: the plan does not say."""
+    histories: dict[str, Path] = field(default_factory=dict)
+    """By the id of a branch or trunk."""
+    trunk_sets: dict[str, str] = field(default_factory=dict)
+    """The name of the set of each trunk id, where there are several."""
+    notes: tuple[str, ...] = ()
+    """Sentences on what is odd about the folder."""
+
+    @property
+    def trunk_frames(self) -> int:
+        """Frames before the branch point, by the rows themselves."""
+        return max((row.frame - row.branch_frame for row in self.rows), default=0)
+
+    def condition(self, text: str) -> Condition | None:
+        """A condition of the table, its change where the plan puts it.
+
+        None where this version of Fallow knows no such condition.
+        """
+        try:
+            own = Condition.parse(text)
+        except FallowError:
+            return None
+        if isinstance(own.schedule, Permanent | Recurring | Drift):
+            moved = replace(own.schedule, shift_frame=self.shift_frame)
+            return replace(own, schedule=moved)
+        return own
+
+    def history(self, branch: Planned) -> Path | None:
+        """The history of a branch, where it is there."""
+        return self.histories.get(branch.id)
+
+    def returns(self) -> Returns:
+        """J of every branch."""
+        return self._returns
+
+    @cached_property
+    def _returns(self) -> Returns:
+        return returns_of(
+            self.rows, self.shift_frame, self.seeds, trunk_sets=self.trunk_sets
+        )
+
+
+def read_study(folder: str | Path) -> Study:
+    """Read a study's folder, finished or not.
+
+    Raises:
+        FallowError: there is no study, or its table is not one of this kind.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FallowError(f"there is no folder {folder}; name that of a study")
+    if not (folder / TABLE).exists() and not (folder / PLAN).exists():
+        raise FallowError(
+            f"{folder} holds no study: neither {TABLE} nor {PLAN} is there; begin one "
+            "with: fallow study"
+        )
+    rows, torn = _rows(folder / TABLE)
+    about, odd = _plan(folder / PLAN)
+    plan = about.get("plan", about)
+    return Study(
+        name=str(plan.get("name") or folder.resolve().name),
+        folder=folder,
+        rows=tuple(rows),
+        plan=about,
+        shift_frame=_whole(plan.get("shift_frame"), SHIFT_FRAME),
+        seeds=_seeds(plan),
+        planned=planned_of(about),
+        histories={p.stem: p for p in sorted(folder.glob("histories/*.fallow"))},
+        trunk_sets=trunk_sets_of(about),
+        notes=tuple(filter(None, (torn, odd))),
+    )
+
+
+def planned_of(about: Mapping[str, Any]) -> tuple[Planned, ...]:
+    """The branches that a study's `plan.json` asks for.
+
+    Those that it lists, with their ids, or in each cell of the plan all combinations;
+    a plan without cells is one cell itself. Empty where it says nothing of this.
+    """
+    listed = about.get("branches")
+    if isinstance(listed, list):
+        return tuple(_planned(one) for one in listed if isinstance(one, dict))
+    plan = about.get("plan", about)
+    wanted, cells = _seeds(plan), plan.get("cells", [plan])
+    if not wanted or not isinstance(cells, list):
+        return ()
+    return tuple(
+        _planned({**plan, **cell, "condition": condition, "rule": rule, "seed": seed})
+        for cell in cells
+        if isinstance(cell, dict)
+        for condition in _texts(cell, "conditions")
+        for rule in _texts(cell, "rules")
+        for seed in wanted
+    )
+
+
+def trunk_sets_of(about: Mapping[str, Any]) -> dict[str, str]:
+    """The set of each trunk by its id; empty where there is one set only."""
+    cells = about.get("plan", about).get("cells")
+    trunks = about.get("trunks")
+    if not isinstance(cells, list) or not isinstance(trunks, list):
+        return {}
+    names = {str(c.get("trunk_set", "")) for c in cells if isinstance(c, dict)}
+    if len(names) < 2:
+        return {}
+    return {
+        str(trunk.get("id")): _trunk_set(trunk, names)
+        for trunk in trunks
+        if isinstance(trunk, dict)
+    }
+
+
+def _trunk_set(trunk: Mapping[str, Any], names: set[str]) -> str:
+    """The name that its training seed derives from; the first set has plain seeds."""
+    seed, training_seed = trunk.get("seed"), trunk.get("training_seed")
+    for name in sorted(names):
+        if isinstance(seed, int) and training_seed == seeds.derive(
+            seed, f"trunk set {name}"
+        ):
+            return name
+    return min(names)
+
+
+def _planned(one: Mapping[str, Any]) -> Planned:
+    texts = {name: str(one.get(name, "")) for name in Planned._fields if name != "seed"}
+    return Planned(**texts, seed=_whole(one.get("seed"), -1))
+
+
+def _texts(cell: Mapping[str, Any], name: str) -> list[str]:
+    found = cell.get(name)
+    return [str(one) for one in found] if isinstance(found, list) else []
+
+
+def _rows(path: Path) -> tuple[list[Evaluation], str]:
+    """The rows, and a note where the last line is not whole: it has no end."""
+    if not path.exists():
+        return [], f"{path.name} is not there yet: nothing was evaluated"
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole in (0, len(content)):
+        return read_results(path), ""
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place) / path.name
+        copy.write_bytes(content[:whole])
+        rows = read_results(copy)
+    return rows, f"the last line of {path.name} is half-written and is left out"
+
+
+def _plan(path: Path) -> tuple[dict[str, Any], str]:
+    if not path.exists():
+        return {}, f"{path.name} is not there: what is missing cannot be told"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        return {}, f"{path.name} cannot be read ({error}): what is missing is unknown"
+    if not isinstance(content, dict) or not isinstance(content.get("plan", {}), dict):
+        return {}, f"{path.name} is no plan: what is missing cannot be told"
+    return content, ""
+
+
+def _seeds(plan: Mapping[str, Any]) -> tuple[int, ...] | None:
+    found = plan.get("seeds")
+    if not isinstance(found, list) or not all(isinstance(one, int) for one in found):
+        return None
+    return tuple(found)
+
+
+def _whole(value: Any, default: int) -> int:
+    return value if isinstance(value, int) else default

@@ -1,0 +1,251 @@
+"""What histories show: ages drawn, the response to actions, and the bodies themselves.
+
+Everything here is left out, with a note, where a study has no histories of a kind.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fallow.dynamics.schedules import Drift
+from fallow.errors import FallowError
+from fallow.logs.history import History, read_history
+from fallow.report import drawn, estimates, figures, rendering, strips
+from fallow.report.cells import Table
+from fallow.report.drawing import options_free, shown_option
+from fallow.report.folder import Planned, Study
+from fallow.report.pictures import titled
+from fallow.report.saving import Picture, file_name
+from fallow.report.selector_table import selector_table
+from fallow.report.words import listed
+from fallow.study import estimator
+from fallow.study.statistics import BASELINE, Setting, mean_return
+
+N_PREFILL = 5
+"""Episodes of random actions, which are read and not shown."""
+MOST_SCENES, MOST_AGES, MOST_TRACES = 2, 4, 4
+SHIFTED = 1
+"""The regime of a changed body."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Pictures and films of one kind, and why there are not more."""
+
+    pictures: list[Picture] = field(default_factory=list)
+    films: list[tuple[str, str, bytes]] = field(default_factory=list)
+    """(name, caption, animated WebP)."""
+    notes: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+
+
+def ages_drawn(study: Study) -> Shown:
+    """Age histograms of what rules draw after the change, of one seed a condition."""
+    shown = Shown()
+    for condition, branches in _by_condition(study)[:MOST_AGES]:
+        frames = sorted(
+            {
+                row.frame
+                for row in study.rows
+                if row.condition == condition and row.branch_frame >= study.shift_frame
+            }
+        )
+        found, untold = {}, []
+        for branch in _of_one_seed(branches):
+            if not _told(branch.rule):
+                untold.append(branch.rule)
+                continue
+            try:
+                trunk, own = _trunk(study, branch), _history(study, branch)
+                found[branch.rule] = drawn.drawn_ages(trunk, own, branch.rule, frames)
+            except FallowError as error:
+                shown.notes.append(f"{condition}, {branch.rule}: {error}")
+        if not found:
+            continue
+        rest = f" Not for {', '.join(untold)}: no history holds what it weighs by."
+        caption = f"Seed {branches[0].seed}.{rest if untold else ''}"
+        name, title = f"age-{file_name(condition)}", titled(condition)
+        shown.pictures.append(Picture(name, title, caption, drawn.ages(found)))
+    return shown
+
+
+def responses(study: Study) -> Shown:
+    """What the selector says of each Passive history, and whether it is right."""
+    cases = _cases(study)
+    results = estimator.evaluate(cases, study.returns())
+    judged = [one for one in results if isinstance(one, estimator.Judgement)]
+    unjudged = [one for one in results if isinstance(one, estimator.Unjudged)]
+    shown = Shown(notes=[one.reason for one in unjudged])
+    if judged:
+        shown.tables.append(selector_table(results))
+    for judgement in _one_each(judged)[:MOST_TRACES]:
+        shown.pictures.append(_trace(judgement))
+    shown.pictures.extend(_plane(judged))
+    bars = estimator.agreement(results)
+    if any(bar.n for bar in bars):
+        shown.pictures.append(
+            Picture(
+                "selector-agreement",
+                "Did the selector choose the better rule?",
+                "Share of histories in which it chose the rule with the higher return "
+                "of that seed; the dotted line is a coin's. "
+                "Fractions count decisions.",
+                estimates.agreement(bars),
+            )
+        )
+    return shown
+
+
+def scenes(study: Study) -> Shown:
+    """Strips and films of Passive and Recency, of one seed, after the change."""
+    shown = Shown()
+    pairs = [(c, _pair(b)) for c, b in _by_condition(study) if _pair(b)]
+    if not pairs:
+        return shown
+    if rendering.backend() is None:
+        shown.notes.append(rendering.NO_RENDERER)
+        return shown
+    for condition, pair in pairs[:MOST_SCENES]:
+        try:
+            _show(study, condition, pair, shown)
+        except (FallowError, RuntimeError) as error:
+            shown.notes.append(f"{condition}: no strip, since {error}")
+    return shown
+
+
+def _show(study: Study, condition: str, pair: Sequence[Planned], shown: Shown) -> None:
+    histories = {branch.rule: _history(study, branch) for branch in pair}
+    scene = strips.matched(histories, SHIFTED)
+    remarks = {branch.rule: _remark(study, branch) for branch in pair}
+    name, title = file_name(condition), titled(condition)
+    rules = [shown_option(branch.rule) for branch in pair]
+    pose = "Both begin it in the same pose. " if scene.same_start else ""
+    caption = (
+        f"The same training episode of {' and '.join(rules)}, seed {pair[0].seed}, "
+        f"from frame {scene.start_frame:,} on. {pose}At the right: evaluation return "
+        "since the change, mean ± s.e. over seeds."
+    )
+    picture = strips.strip(scene, remarks=remarks)
+    shown.pictures.append(Picture(f"strip-{name}", title, caption, picture, wide=True))
+    film = strips.film(scene)
+    left_right = " left, ".join(rules) + " right"
+    shown.films.append((f"film-{name}", f"{title}: {left_right}.", film))
+
+
+def _remark(study: Study, branch: Planned) -> str:
+    setting = _setting(study, branch)
+    summary = mean_return(study.returns(), setting, branch.rule)
+    if summary.mean is None:
+        return ""
+    error = "" if summary.se is None else f" ± {summary.se:.0f}"
+    return f"{summary.mean:.0f}{error}"
+
+
+def _trace(judgement: estimator.Judgement) -> Picture:
+    case = judgement.case
+    condition = case.setting.condition
+    figure = figures.trace(
+        judgement.decision,
+        judgement.truth,
+        judgement.decision.response.mean,
+        f"K, mean over joints, seed {case.seed}",
+        N_PREFILL,
+    )
+    true = judgement.truth.change_points if judgement.truth else ()
+    caption = (
+        f"Changes: {_changes('found', judgement.decision.change_points)}; "
+        f"{_changes('recorded', true)}. "
+        f"The selector would {judgement.decision.word} the old data."
+    )
+    name = f"response-{file_name(condition)}"
+    return Picture(name, titled(condition), caption, figure)
+
+
+def _plane(judged: Sequence[estimator.Judgement]) -> list[Picture]:
+    """Both gates, where a history has a place between them."""
+    decisions = [one.decision for one in judged]
+    placed = [d for d in decisions if None not in (d.auc.value, d.magnitude.value)]
+    if not placed:
+        return []
+    caption = (
+        f"Each of {len(placed)} marks is a history: how well age tells stale data from "
+        "fresh, against how much of the response was lost, estimated from actions and "
+        "velocities alone. In the shaded corner the selector discards old data. "
+        f"{len(decisions) - len(placed)} histories have nothing stale, and no mark."
+    )
+    figure = figures.plane(decisions)
+    return [Picture("decision-plane", "Both gates", caption, figure)]
+
+
+def _changes(word: str, episodes: tuple[int, ...]) -> str:
+    return f"{word} at episode {listed(episodes)}" if episodes else f"none {word}"
+
+
+def _cases(study: Study) -> list[estimator.Case]:
+    """Passive branches that have both histories."""
+    found = []
+    for branch in study.planned:
+        own, trunk = study.history(branch), study.histories.get(branch.trunk)
+        if branch.rule == BASELINE and own is not None and trunk is not None:
+            setting = _setting(study, branch)
+            found.append(estimator.Case(setting, branch.seed, branch.trunk, trunk, own))
+    return found
+
+
+def _setting(study: Study, branch: Planned) -> Setting:
+    trunk_set = study.trunk_sets.get(branch.trunk, "")
+    place = (branch.task, branch.agent, branch.preset)
+    return Setting(*place, branch.condition, trunk_set)
+
+
+def _one_each(judged: Sequence[estimator.Judgement]) -> list[estimator.Judgement]:
+    """The first of every condition."""
+    first: dict[str, estimator.Judgement] = {}
+    for judgement in judged:
+        first.setdefault(judgement.case.setting.condition, judgement)
+    return list(first.values())
+
+
+def _by_condition(study: Study) -> list[tuple[str, list[Planned]]]:
+    """Branches with histories, by condition; those with two regimes only."""
+    found: dict[str, list[Planned]] = {}
+    for branch in study.planned:
+        condition = study.condition(branch.condition)
+        if condition is None or isinstance(condition.schedule, Drift):
+            continue
+        if condition.shift is not None and study.history(branch) is not None:
+            found.setdefault(branch.condition, []).append(branch)
+    return list(found.items())
+
+
+def _of_one_seed(branches: Sequence[Planned]) -> list[Planned]:
+    """Those of the seed and trunk of the first."""
+    first = branches[0]
+    same = (first.task, first.agent, first.seed, first.trunk)
+    return [b for b in branches if (b.task, b.agent, b.seed, b.trunk) == same]
+
+
+def _pair(branches: Sequence[Planned]) -> list[Planned]:
+    """Passive and the first Recency of one seed; empty without one of them."""
+    own = _of_one_seed(branches)
+    passive = [b for b in own if b.rule == BASELINE]
+    recency = [b for b in own if options_free(b.rule) == estimator.RECENCY]
+    return [passive[0], recency[0]] if passive and recency else []
+
+
+def _told(rule: str) -> bool:
+    try:
+        return drawn.can_tell(rule)
+    except FallowError:  # a rule of another version, or of somebody else
+        return False
+
+
+def _history(study: Study, branch: Planned) -> History:
+    path = study.history(branch)
+    if path is None:
+        raise FallowError(f"there is no history of branch '{branch.id}'")
+    return read_history(path)
+
+
+def _trunk(study: Study, branch: Planned) -> History | None:
+    path = study.histories.get(branch.trunk)
+    return None if path is None else read_history(path)

@@ -1,0 +1,165 @@
+"""Bodies as pictures: MuJoCo offscreen through EGL or OSMesa, where one of them works.
+
+A process can use one of them only, and a broken driver can end it, so each is tried in
+a process of its own first. `MUJOCO_GL` chooses, as everywhere with MuJoCo.
+"""
+
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fallow.dynamics import Worlds, simulator
+from fallow.errors import FallowError
+from fallow.logs.history import History
+from fallow.logs.resimulate import resimulate
+
+BACKENDS = ("egl", "osmesa")
+TRIAL_S = 60
+"""After so long a driver that hangs counts as none."""
+TRIAL = """
+from fallow.report import rendering
+from fallow.dynamics import Worlds
+view = rendering.View(rendering.context({backend!r}, 64, 64), 32, 32)
+assert view.picture(Worlds("pendulum-swingup")).any()
+"""
+BODY_RGBA, EMISSION = (0.30, 0.53, 0.74, 1.0), 0.45
+FLOOR_RGBA = (138, 145, 153, 70)
+"""Plain and half transparent, for light pages and dark ones."""
+FINER = 2
+"""Drawn so many times larger each way and averaged, which is quicker than samples."""
+DISTANCE, ELEVATION_DEG, AZIMUTH_DEG = 1.5, -6.0, 90.0
+"""Of the camera, in extents of the body; from the side."""
+LOOK_DOWN = 0.8
+"""How high the camera looks, relative to the body's middle in the first picture."""
+NO_RENDERER = (
+    "No picture can be rendered here: MuJoCo finds neither EGL nor OSMesa. Install one "
+    "(on Debian: apt install libegl1 libgl1-mesa-dri, or libosmesa6) and make the "
+    "report again."
+)
+
+
+@functools.cache
+def backend() -> str | None:
+    """The way to render here, or None; the first call tries for some seconds."""
+    wanted = os.environ.get("MUJOCO_GL", "").lower()
+    for name in (wanted,) if wanted in BACKENDS else BACKENDS:
+        trial = [sys.executable, "-c", TRIAL.format(backend=name)]
+        try:
+            done = subprocess.run(trial, capture_output=True, timeout=TRIAL_S)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0:
+            return name
+    return None
+
+
+def context(name: str, width: int, height: int) -> Any:
+    """A current OpenGL context of one kind, width and height in pixels."""
+    simulator.load()
+    if name == "egl":
+        from mujoco.egl import GLContext
+    else:
+        from mujoco.osmesa import GLContext
+    made = GLContext(width, height)
+    made.make_current()
+    return made
+
+
+class View:
+    """A camera beside a body that follows it; pictures have no background."""
+
+    def __init__(self, context: Any, width: int, height: int) -> None:
+        self._mujoco = simulator.load()
+        self._context, self._size = context, (FINER * height, FINER * width)
+        self._scene: Any = None
+        self._look_at_m = 0.0
+
+    def picture(self, worlds: Worlds) -> np.ndarray:
+        """(height, width, 4) the only world of these, as it is now; RGB and alpha."""
+        mujoco = self._mujoco
+        model, data = worlds.snapshot()
+        model.geom_size[model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE, :2] = (
+            0  # endless
+        )
+        if self._scene is None:
+            self._dress(model)
+            self._look_at_m = LOOK_DOWN * data.subtree_com[0][2]
+        camera, options = mujoco.MjvCamera(), mujoco.MjvOption()
+        camera.azimuth, camera.elevation = AZIMUTH_DEG, ELEVATION_DEG
+        camera.distance = DISTANCE * model.stat.extent
+        camera.lookat[:] = (data.subtree_com[0][0], 0, self._look_at_m)
+        every = mujoco.mjtCatBit.mjCAT_ALL
+        mujoco.mjv_updateScene(model, data, options, None, camera, every, self._scene)
+        floors = [self._paint(self._scene.geoms[i]) for i in range(self._scene.ngeom)]
+        shown, number = self._read(False), self._numbers()
+        alpha = np.where(number > 0, 255, 0).astype(np.uint8)
+        picture = np.dstack([shown, alpha])
+        picture[np.isin(number, [i + 1 for i in np.flatnonzero(floors)])] = FLOOR_RGBA
+        return _averaged(picture)
+
+    def _paint(self, geom: Any) -> bool:
+        """Colour a geom; returns whether it is a floor."""
+        geom.rgba[:], geom.emission = BODY_RGBA, EMISSION
+        return bool(geom.type == self._mujoco.mjtGeom.mjGEOM_PLANE)
+
+    def _dress(self, model: Any) -> None:
+        mujoco = self._mujoco
+        model.vis.global_.offheight, model.vis.global_.offwidth = self._size
+        model.vis.quality.offsamples = 0
+        self._scene = mujoco.MjvScene(model, maxgeom=1000)
+        self._scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = 0
+        self._scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
+        self._gl = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._gl)
+
+    def _read(self, segments: bool) -> np.ndarray:
+        mujoco, (height, width) = self._mujoco, self._size
+        for flag in ("mjRND_SEGMENT", "mjRND_IDCOLOR"):
+            self._scene.flags[getattr(mujoco.mjtRndFlag, flag)] = int(segments)
+        place = mujoco.MjrRect(0, 0, width, height)
+        mujoco.mjr_render(place, self._scene, self._gl)
+        pixels = np.empty((height, width, 3), np.uint8)
+        mujoco.mjr_readPixels(pixels, None, place, self._gl)
+        return pixels[::-1]
+
+    def _numbers(self) -> np.ndarray:
+        """(height, width) one more than the place in the scene of what is there."""
+        red, green, blue = np.moveaxis(self._read(True).astype(np.int64), 2, 0)
+        return red + 256 * green + 65536 * blue
+
+
+def _averaged(fine: np.ndarray) -> np.ndarray:
+    """Means of blocks of pixels; what is seen through counts less for the colour."""
+    height, width = (side // FINER for side in fine.shape[:2])
+    blocks = fine.reshape(height, FINER, width, FINER, 4).astype(np.float32)
+    alpha = blocks[..., 3:]
+    total = alpha.sum(axis=(1, 3))
+    colour = (blocks[..., :3] * alpha).sum(axis=(1, 3)) / np.maximum(total, 1)
+    mean = np.concatenate([colour, total / FINER**2], axis=-1)
+    return np.rint(mean).astype(np.uint8)
+
+
+def film(
+    history: History, episode: int, rows: Iterable[int], width: int, height: int
+) -> Iterator[np.ndarray]:
+    """Pictures (height, width, 4) of some rows of an episode, simulated again.
+
+    Raises:
+        FallowError: nothing can be rendered here, or the episode has no start.
+    """
+    name = backend()
+    if name is None:
+        raise FallowError(NO_RENDERER)
+    wanted = sorted(set(rows))
+    view = View(context(name, FINER * width, FINER * height), width, height)
+    for row, worlds in enumerate(resimulate(history, episode)):
+        if wanted and row == wanted[0]:
+            wanted.pop(0)
+            yield view.picture(worlds)
+        if not wanted:
+            return

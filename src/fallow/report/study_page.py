@@ -1,0 +1,285 @@
+"""A study as one self-contained page: no script, no font, no network."""
+
+import base64
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from fallow.report import advantages, lived, pictures
+from fallow.report.cells import Table
+from fallow.report.drawing import for_page
+from fallow.report.folder import Study, read_study
+from fallow.report.formats import write_tables
+from fallow.report.lived import Shown
+from fallow.report.missing import caveats, counted, missing
+from fallow.report.overview import overview
+from fallow.report.page import filled
+from fallow.report.saving import Picture, named_apart, save
+from fallow.report.tables import tables_of
+from fallow.report.verdict import verdict
+
+TEMPLATE = Path(__file__).with_name("study_page.html")
+PAGE, FIGURES, TABLES = "report.html", "figures", "tables"
+ABOUT = re.compile(
+    r"((?:[^`]*: )?(?:after|under) `[^`]*`|(?:[^`]*: )?with no change), (.*)",
+    re.IGNORECASE,
+)
+"""How a sentence of a verdict begins: after `gain`, …"""
+LEFT_OUT = ("Left out: ", "And ")
+"""How a verdict's sentences on missing branches begin; the page lists them itself."""
+RETURNS = "Return before and after the change"
+HOW_TO_READ = {
+    RETURNS: "Evaluation return of each rule. Lines are means over seeds, bands one "
+    "standard error. The vertical line is the first change, shades are where the body "
+    "is changed.",
+    "Where forgetting pays": "The Recency advantage D: above 0 training on recent data "
+    "only gave more return than training on all of it. Points are means over seeds of "
+    "paired differences, bars one standard error.",
+    "Bodies": "One training episode of two rules, simulated again from the histories, "
+    "under the changed body.",
+    "Stale data drawn": "Share of the drawn steps that came from a body other than the "
+    "present one, as counted while training: 0 is all fresh, 1 is all stale.",
+    "Old data drawn": "How old the steps are that each rule draws, averaged over the "
+    "evaluations since the change and worked out again from the histories. Bins double "
+    "in width from left to right; equal heights are equal shares.",
+    "Could the robot have known?": "The actuator response K, the velocity that a unit "
+    "of action brings, for each episode of a trunk and its Passive branch. Full lines "
+    "are changes found from the data alone, dotted ones those recorded; orange is "
+    "taken as stale, green as fresh. Five episodes of random actions are not shown.",
+    "Theory": "A bias–variance argument for when a window of recent data is better.",
+    "The idea": "A robot keeps learning from its history, and a rule says what of it "
+    "is drawn. Below are blocks of history, oldest left, hatched where stale for the "
+    "present body, and what two rules draw from. When a change stays, recent data is "
+    "fresh data; when it comes and goes, old data fits again.",
+}
+"""By the title of a section."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a sentence on what is below it, and pictures."""
+
+    title: str
+    text: str
+    pictures: Sequence[Picture] = ()
+    films: Sequence[tuple[str, str, bytes]] = ()
+    notes: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to show or to say."""
+        return not (self.pictures or self.films or self.notes)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came out, in sentences, of one study."""
+
+    title: str
+    groups: Mapping[str, Sequence[str]]
+    """By what they are about; those about everything are under an empty text."""
+    caveats: Sequence[str] = ()
+    progress: str = ""
+    missing: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that a page shows, in its order."""
+
+    title: str
+    about: str
+    verdicts: Sequence[Verdict]
+    tables: Sequence[Table]
+    sections: Sequence[Section]
+    facts: Mapping[str, str] = field(default_factory=dict)
+    plan: str = ""
+    """The whole plan, as JSON."""
+    commands: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+def write_report(folder: str | Path) -> Path:
+    """Write `report.html` into a study's folder, with its figures and tables beside it.
+
+    Raises:
+        FallowError: there is no study, or its table is not one of this kind.
+    """
+    study = read_study(folder)
+    content = content_of(study)
+    made = [*content.tables, *(t for s in content.sections for t in s.tables)]
+    write_tables(made, study.folder / TABLES, "table")
+    return write_page(content, study.folder / PAGE)
+
+
+def write_page(content: Content, path: Path) -> Path:
+    """Save all pictures and films below the page's folder, and write the page."""
+    figures = path.parent / FIGURES
+    for section in content.sections:
+        for picture in section.pictures:
+            save(picture, figures)
+        for name, _, film in section.films:
+            (figures / f"{name}.webp").write_bytes(film)
+    path.write_text(render(content), encoding="utf-8")
+    return path
+
+
+def render(content: Content) -> str:
+    """The page; everything is escaped but the drawings."""
+    return filled(
+        TEMPLATE,
+        content=content,
+        svg=lambda picture: Markup(
+            for_page(picture.svg, picture.title or picture.name)
+        ),
+        quoted=quoted,
+        breakable=breakable,
+        webp=lambda film: base64.b64encode(film).decode(),
+        folder=FIGURES,
+    )
+
+
+def quoted(text: str) -> Markup:
+    """A sentence in which names between backticks are set as code; all is escaped."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    shown = [
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+        for place, part in enumerate(parts)
+    ]
+    return Markup("").join(shown)
+
+
+def breakable(text: str) -> Markup:
+    """A name that may go on in the next line after its signs; all is escaped."""
+    parts = re.split(r"(?<=[:=,_])(?=\w)", text)
+    return Markup("<wbr>").join(parts)
+
+
+def content_of(study: Study) -> Content:
+    """Everything that there is to say of a study by now."""
+    return Content(
+        title=study.name,
+        about=_about(study),
+        verdicts=[verdict_of(study)],
+        tables=tables(study),
+        sections=[section for section in _sections(study) if not section.empty],
+        facts=_facts(study),
+        plan=json.dumps(study.plan, indent=1) if study.plan else "",
+        commands=_commands(study),
+    )
+
+
+def verdict_of(study: Study, title: str = "") -> Verdict:
+    """Sentences on what came out, and on what is not there."""
+    lines = (
+        verdict(
+            study.rows,
+            study.shift_frame,
+            study.seeds,
+            trunk_sets=study.trunk_sets,
+        )
+        if study.rows
+        else ["Nothing has been evaluated yet."]
+    )
+    return Verdict(
+        title=title or study.name,
+        groups=grouped([line for line in lines if not line.startswith(LEFT_OUT)]),
+        caveats=caveats(study),
+        progress=counted(study),
+        missing=missing(study),
+    )
+
+
+def grouped(lines: Sequence[str]) -> dict[str, list[str]]:
+    """Sentences by the condition that they begin with, which is then left out."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        match = ABOUT.fullmatch(line)
+        about, rest = match.groups() if match else ("", line)
+        found.setdefault(about[:1].upper() + about[1:], []).append(rest)
+    return found
+
+
+def tables(study: Study) -> list[Table]:
+    """The tables of a study, in the paper's layout where it is one of the paper's."""
+    if not study.rows:
+        return []
+    return tables_of(
+        study.rows,
+        study.name,
+        study.shift_frame,
+        study.seeds,
+        trunk_sets=study.trunk_sets,
+    )
+
+
+def _sections(study: Study) -> list[Section]:
+    def seen(title: str, shown: Shown) -> Section:
+        rest = (shown.films, shown.notes, shown.tables)
+        return Section(title, HOW_TO_READ[title], named_apart(shown.pictures), *rest)
+
+    found = (
+        (RETURNS, Shown(pictures.return_pictures(study))),
+        ("Where forgetting pays", Shown(advantages.sweep_pictures(study))),
+        ("Bodies", lived.scenes(study)),
+        ("Stale data drawn", Shown(pictures.stale_pictures(study))),
+        ("Old data drawn", lived.ages_drawn(study)),
+        ("Could the robot have known?", lived.responses(study)),
+        ("Theory", Shown(advantages.theory_pictures(study))),
+        ("The idea", Shown([Picture("overview", "", "", overview())])),
+    )
+    return [seen(title, shown) for title, shown in found]
+
+
+def _about(study: Study) -> str:
+    def names(kind: str) -> str:
+        return ", ".join(dict.fromkeys(str(getattr(r, kind)) for r in study.rows))
+
+    if not study.rows:
+        return ""
+    n_seeds = len({row.seed for row in study.rows})
+    seeds = f"{n_seeds} seed{'' if n_seeds == 1 else 's'}"
+    return f"{names('task')} · {names('agent')} · preset {names('preset')} · {seeds}"
+
+
+def _facts(study: Study) -> dict[str, str]:
+    """Short values of the plan, and versions."""
+    plan = study.plan.get("plan", study.plan)
+    found = {
+        key.replace("_", " "): _shown(value)
+        for key, value in plan.items()
+        if isinstance(value, str | int | float) or _is_row(value)
+    }
+    commit = study.plan.get("git_commit")
+    if commit:
+        found["commit"] = str(commit)
+    versions = study.plan.get("versions")
+    if isinstance(versions, dict):
+        found["versions"] = ", ".join(f"{k} {v}" for k, v in versions.items())
+    return found
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str | int) for v in value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _commands(study: Study) -> list[str]:
+    plan = study.plan.get("plan", study.plan)
+    preset = f" --preset {plan['preset']}" if "preset" in plan else ""
+    place = study.folder.name or "."
+    name = str(plan.get("name", study.name))
+    return [f"fallow study {name}{preset} --out {place}", f"fallow report {place}"]

@@ -1,0 +1,264 @@
+"""The tables of a study: the paper's in its layout, ours beside it, or a plain one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fallow.dynamics.schedules import SHIFT_FRAME
+from fallow.report.cells import Table
+from fallow.report.comparing import (
+    Entry,
+    Line,
+    differences_table,
+    seed_words,
+    values_table,
+)
+from fallow.report.names import (
+    baseline_of,
+    condition_name,
+    rule_name,
+    rule_order,
+    setting_order,
+    where,
+)
+from fallow.report.paper import TABLES, PaperTable, Place
+from fallow.report.sweep_tables import SWEEPS, sweep_tables
+from fallow.results import Evaluation
+from fallow.study.statistics import (
+    BASELINE,
+    Returns,
+    Setting,
+    difference,
+    mean_return,
+    of_regime,
+    returns_of,
+    setting_auc,
+)
+
+
+def tables_of(
+    rows: Sequence[Evaluation],
+    name: str = "",
+    shift_frame: int = SHIFT_FRAME,
+    seeds: Sequence[int] | None = None,
+    n_evaluations: int | None = None,
+    trunk_sets: Mapping[str, str] | None = None,
+) -> list[Table]:
+    """All tables of a study from its rows; `name` is the study's.
+
+    `table1` to `table3` and the sweeps come in the paper's layout, any other as one
+    table of conditions and rules for each task and agent. The other arguments are those
+    of `returns_of`.
+    """
+    returns = returns_of(rows, shift_frame, seeds, n_evaluations, trunk_sets)
+    return tables_of_returns(returns, name)
+
+
+def tables_of_returns(returns: Returns, name: str = "") -> list[Table]:
+    """The same from returns."""
+    made: list[Table] = []
+    if name in TABLES:
+        made = paper_tables(returns, TABLES[name])
+    elif name in SWEEPS:
+        made = sweep_tables(returns, name)
+    return made or general_tables(returns)
+
+
+def paper_tables(returns: Returns, layout: PaperTable) -> list[Table]:
+    """One of the paper's tables, once for each preset and set of trunks."""
+    own = {(place.task, place.agent) for place in layout.places}
+    sets = sorted(
+        {
+            (setting.preset, setting.trunk_set)
+            for setting in returns.settings
+            if (setting.task, setting.agent) in own
+        }
+    )
+    return [
+        table
+        for preset, trunk_set in sets
+        for table in _paper_set(returns, layout, preset, trunk_set)
+    ]
+
+
+def general_tables(returns: Returns) -> list[Table]:
+    """Conditions and rules of each task, agent, preset and set of trunks."""
+    groups: dict[str, list[Setting]] = {}
+    for setting in sorted(returns.settings, key=setting_order):
+        groups.setdefault(where(setting), []).append(setting)
+    tables = []
+    for title, settings in groups.items():
+        places = {
+            Place(
+                (condition_name(one.condition),), one.task, one.agent, one.condition
+            ): one
+            for one in settings
+        }
+        layout = PaperTable("", title, ("Change",), tuple(places), ())
+        tables += _tables(returns, layout, places)
+    return tables
+
+
+def _paper_set(
+    returns: Returns, layout: PaperTable, preset: str, trunk_set: str
+) -> list[Table]:
+    layout = _with_ours(returns, layout, preset, trunk_set)
+    places = {
+        place: Setting(place.task, place.agent, preset, place.condition, trunk_set)
+        for place in layout.places
+    }
+    trunks = f", trunks {trunk_set}" if trunk_set else ""
+    title = f"{layout.name}: {layout.title}; preset {preset}{trunks}"
+    return _tables(returns, replace(layout, title=title), places)
+
+
+def _with_ours(
+    returns: Returns, layout: PaperTable, preset: str, trunk_set: str
+) -> PaperTable:
+    """The layout with conditions of ours that the paper's table does not have."""
+    known = {(place.task, place.agent, place.condition) for place in layout.places}
+    firsts = {
+        (place.task, place.agent): place.labels[:-1] for place in layout.places[::-1]
+    }
+    more = [
+        Place(
+            (*firsts[one.task, one.agent], condition_name(one.condition)),
+            one.task,
+            one.agent,
+            one.condition,
+        )
+        for one in sorted(returns.settings, key=setting_order)
+        if (one.task, one.agent) in firsts
+        and (one.preset, one.trunk_set) == (preset, trunk_set)
+        and (one.task, one.agent, one.condition) not in known
+    ]
+    return replace(layout, places=(*layout.places, *more))
+
+
+def _tables(
+    returns: Returns, layout: PaperTable, places: Mapping[Place, Setting]
+) -> list[Table]:
+    """What was reached, what was gained, and what was reached in each regime."""
+    rules = list(layout.rules)
+    for setting in places.values():
+        rules += [rule for rule in returns.rules(setting) if rule not in rules]
+    rules = [*layout.rules, *sorted(rules[len(layout.rules) :], key=rule_order)]
+    layout = replace(layout, rules=tuple(rules))
+    notes = _made_of(returns, tuple(places.values()))
+    first = _gains if layout.differences and not layout.returns else _reached
+    made = [first(returns, layout, places, notes)]
+    lines = _lines(returns, layout, places)
+    if lines:
+        text = f"Paired differences. {layout.title}"
+        made.append(differences_table(text, layout.head, returns, lines, notes))
+    return [*made, *_by_regime(returns, layout, places)]
+
+
+def _reached(
+    returns: Returns,
+    layout: PaperTable,
+    places: Mapping[Place, Setting],
+    notes: Sequence[str],
+) -> Table:
+    names = {rule: rule_name(rule) for rule in layout.rules}
+    entries = [
+        Entry(
+            labels=place.labels,
+            ours={
+                rule: mean_return(returns, setting, rule)
+                for rule in _expected(returns, layout, place, setting)
+            },
+            paper={
+                rule: layout.returns[place, rule]
+                for rule in layout.rules
+                if (place, rule) in layout.returns
+            },
+            auc=setting_auc(returns, setting),
+            paper_auc=layout.auc.get(place),
+        )
+        for place, setting in places.items()
+    ]
+    return values_table(layout.title, layout.head, names, entries, notes)
+
+
+def _gains(
+    returns: Returns,
+    layout: PaperTable,
+    places: Mapping[Place, Setting],
+    notes: Sequence[str],
+) -> Table:
+    """As Table III: differences from `passive` in place of returns."""
+    rules = [rule for rule in layout.rules if rule != BASELINE]
+    names = {rule: f"{rule_name(rule)} - {rule_name(BASELINE)}" for rule in rules}
+    entries = []
+    for place, setting in places.items():
+        expected = _expected(returns, layout, place, setting)
+        paper = {rule: layout.difference(place, rule) for rule in rules}
+        entries.append(
+            Entry(
+                labels=place.labels,
+                ours={
+                    r: difference(returns, setting, r) for r in rules if r in expected
+                },
+                paper={rule: own for rule, own in paper.items() if own is not None},
+            )
+        )
+    return values_table(layout.title, layout.head, names, entries, notes, True)
+
+
+def _lines(
+    returns: Returns, layout: PaperTable, places: Mapping[Place, Setting]
+) -> list[Line]:
+    lines = []
+    for place, setting in places.items():
+        against = BASELINE if layout.name else baseline_of(returns, setting)
+        lines += [
+            Line(place.labels, setting, rule, against, layout.difference(place, rule))
+            for rule in _expected(returns, layout, place, setting)
+            if against is not None and rule != against
+        ]
+    return lines
+
+
+def _expected(
+    returns: Returns, layout: PaperTable, place: Place, setting: Setting
+) -> list[str]:
+    """Rules that the paper has there, or we have."""
+    known = {*layout.rules_at(place), *returns.rules(setting)}
+    return [rule for rule in layout.rules if rule in known]
+
+
+def _by_regime(
+    returns: Returns, layout: PaperTable, places: Mapping[Place, Setting]
+) -> list[Table]:
+    """Where evaluations saw several regimes: what each rule reached in each."""
+    entries = []
+    for place, setting in places.items():
+        own = [b for b in returns.branches if b.setting == setting]
+        regimes = sorted({regime for b in own for regime, _ in b.by_regime})
+        for regime in regimes if len(regimes) > 1 else ():
+            part = of_regime(returns, regime)
+            ours = {r: mean_return(part, setting, r) for r in returns.rules(setting)}
+            name = f"{regime}, original" if regime == 0 else f"{regime}, changed"
+            entries.append(Entry((*place.labels, name), ours))
+    if not entries:
+        return []
+    rules = [r for r in layout.rules if any(r in entry.ours for entry in entries)]
+    names = {rule: rule_name(rule) for rule in rules}
+    text = f"By the regime in force. {layout.title}"
+    notes = ("Each value is the mean over the evaluations under that regime.",)
+    return [values_table(text, (*layout.head, "Regime"), names, entries, notes)]
+
+
+def _made_of(returns: Returns, settings: Sequence[Setting]) -> tuple[str, ...]:
+    """What every number of a table is made of."""
+    own = [b for b in returns.branches if b.setting in settings]
+    seeds = {b.seed for b in own} | set(returns.seeds or ())
+    counts = sorted({b.n_evaluations for b in own if b.value is not None})
+    if not counts:
+        return ("No branch has all its evaluations yet.",)
+    each = " or ".join(str(count) for count in counts)
+    error = "mean ± s.e. over" if len(seeds) > 1 else "of"
+    return (
+        f"Return from the shift on, {error} {seed_words(seeds)}; the mean of {each} "
+        "evaluations of each branch.",
+    )

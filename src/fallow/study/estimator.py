@@ -1,0 +1,219 @@
+"""The paper's evaluation of its estimator: 24 histories, one a training run.
+
+Each history is that of a trunk with a `passive` branch of it behind, prefill included.
+The selector reads it once, whole, and is right where it chooses the rule that had the
+higher return: `recency` (10,000 transitions) where that seed's D is positive, `passive`
+where it is negative.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fallow.errors import FallowError
+from fallow.logs.joining import read_joined
+from fallow.logs.log import Log
+from fallow.response.decision import Decision, decide
+from fallow.response.truth import (
+    Truth,
+    decision_delay,
+    location_error,
+    n_false,
+    truth_of,
+)
+from fallow.study.statistics import BASELINE, Returns, Setting
+
+RECENCY = "recency"
+"""The rule of `discard`, and the only window the selector is judged by."""
+CONDITIONS = (
+    "recurring",
+    "recurring:period_frames=60000",
+    "recurring:period_frames=80000",
+    "gain:g=0.6",
+    "gain",
+)
+"""Of the 24 histories: five seeds each, less one."""
+CUT_EPISODES: Mapping[str, int] = {"recurring": 314}
+"""Where the paper cut its histories, by condition: those of the 20k period only."""
+FOUND_WITHIN = 3
+"""Episodes; the paper finds its permanent change "within three episodes"."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One training run to judge: where its two histories are, and which branch it is.
+
+    The branch is a `passive` one.
+    """
+
+    setting: Setting
+    seed: int
+    trunk: str
+    """Id of the trunk, as in the table of results."""
+    trunk_history: Path
+    branch_history: Path
+
+
+@dataclass(frozen=True)
+class Change:
+    """One recorded change, and what the estimator made of it."""
+
+    episode: int
+    """First of the new regime."""
+    error: int | None
+    """Episodes from it to the nearest change found afterwards; negative: before it."""
+    delay: int | None
+    """Episodes of the new regime seen when it was first found from the past alone."""
+
+    @property
+    def found(self) -> bool:
+        """Whether one was put within three episodes of it."""
+        return self.error is not None and abs(self.error) <= FOUND_WITHIN
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the selector said of one history, and whether that was right."""
+
+    case: Case
+    n_episodes: int
+    decision: Decision
+    truth: Truth | None
+    changes: tuple[Change, ...]
+    n_false: int
+    """Changes found where none was."""
+    labels_right: float | None
+    """Share of episodes whose label, stale or fresh at the end, is the true one."""
+    advantage: float | None
+    """That seed's D; None where a branch has no J."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know of how the histories were read."""
+
+    @property
+    def chosen(self) -> str:
+        """The rule that the selector takes."""
+        return self.decision.rule
+
+    @property
+    def better(self) -> str | None:
+        """The rule with the higher return; None where there is none."""
+        if not self.advantage:
+            return None
+        return RECENCY if self.advantage > 0 else BASELINE
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the better rule was chosen; None where there is none."""
+        return None if self.better is None else self.chosen == self.better
+
+
+@dataclass(frozen=True)
+class Unjudged:
+    """A history that could not be judged, and why."""
+
+    case: Case
+    reason: str
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One bar: how often the selector chose the better rule."""
+
+    condition: str | None
+    """None: all of them together."""
+    n_right: int
+    n: int
+    """Histories that were judged and have a better rule."""
+    n_undecided: int
+    """Those without: unreadable, without D, or with a D of exactly 0."""
+
+
+def evaluate(
+    cases: Iterable[Case],
+    returns: Returns,
+    variant: str = "joint",
+    scale: str = "mad",
+    cut_episodes: Mapping[str, int] = CUT_EPISODES,
+) -> list[Judgement | Unjudged]:
+    """Judge every history; one that cannot be is returned with its reason."""
+    found: list[Judgement | Unjudged] = []
+    for case in cases:
+        cut = cut_episodes.get(case.setting.condition)
+        try:
+            log = read_joined(case.trunk_history, case.branch_history, cut)
+            found.append(judge(case, log, advantage(returns, case), variant, scale))
+        except (FallowError, OSError) as error:
+            found.append(Unjudged(case, str(error)))
+    return found
+
+
+def judge(
+    case: Case,
+    log: Log,
+    advantage: float | None,
+    variant: str = "joint",
+    scale: str = "mad",
+) -> Judgement:
+    """Run the selector on a whole history and set it beside the truth and D.
+
+    Raises:
+        FallowError: too few episodes, or no actions.
+    """
+    decision, truth = decide(log, variant, scale), truth_of(log)
+    true = () if truth is None else truth.change_points
+    points = decision.change_points
+    changes = tuple(
+        Change(
+            episode=at,
+            error=location_error(points, at),
+            delay=decision_delay(decision.response, at, scale, FOUND_WITHIN),
+        )
+        for at in true
+    )
+    return Judgement(
+        case=case,
+        n_episodes=log.n_episodes,
+        decision=decision,
+        truth=truth,
+        changes=changes,
+        n_false=n_false(points, true, FOUND_WITHIN),
+        labels_right=_labels_right(log, decision),
+        advantage=advantage,
+        notes=log.notes,
+    )
+
+
+def advantage(returns: Returns, case: Case) -> float | None:
+    """D of one seed and trunk; None where one of the two branches has no J."""
+    unit = (case.seed, case.trunk)
+    pair = [returns.of(case.setting, rule).get(unit) for rule in (RECENCY, BASELINE)]
+    values = [None if branch is None else branch.value for branch in pair]
+    recency, passive = values
+    return None if recency is None or passive is None else recency - passive
+
+
+def agreement(results: Sequence[Judgement | Unjudged]) -> list[Agreement]:
+    """The bars: one for each condition, the paper's first, and one for all."""
+    conditions = {result.case.setting.condition for result in results}
+    order = [name for name in CONDITIONS if name in conditions]
+    order += sorted(conditions - set(order))
+    return [_bar(results, name) for name in (*order, None)] if results else []
+
+
+def of_paper(cases: Iterable[Case]) -> list[Case]:
+    """Those under the conditions of the paper's 24 histories."""
+    return [case for case in cases if case.setting.condition in CONDITIONS]
+
+
+def _labels_right(log: Log, decision: Decision) -> float | None:
+    if log.regime is None:
+        return None
+    return float((decision.stale == (log.regime != log.regime[-1])).mean())
+
+
+def _bar(results: Sequence[Judgement | Unjudged], condition: str | None) -> Agreement:
+    own = [r for r in results if condition in (None, r.case.setting.condition)]
+    verdicts = [r.right if isinstance(r, Judgement) else None for r in own]
+    n = sum(right is not None for right in verdicts)
+    n_right = sum(right is True for right in verdicts)
+    return Agreement(condition, n_right, n, len(own) - n)

@@ -1,0 +1,219 @@
+"""The estimator's evaluation on histories whose changes and returns are made up."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from log_files import episodes, observations
+from made_up import table
+
+from fallow.dynamics import EPISODE_FRAMES, Worlds
+from fallow.errors import FallowError
+from fallow.logs import Header, HistoryWriter, Recorder, read_history
+from fallow.logs.joining import joined, read_joined
+from fallow.records import Episode
+from fallow.report.selector_table import selector_table
+from fallow.response import Example, decide, example
+from fallow.response.truth import decision_delay, location_error, n_false
+from fallow.study.estimator import (
+    Agreement,
+    Case,
+    Judgement,
+    Unjudged,
+    advantage,
+    agreement,
+    evaluate,
+    of_paper,
+)
+from fallow.study.statistics import Setting, returns_of
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+GAIN = Setting("walker-walk", "dreamer", "lean", "gain")
+N_TRUNK, CHANGE = 30, 40
+LOST = Example((1.0, 0.5), (CHANGE,), 70, n_steps=40)
+AGAIN = Example((1.0, 0.5, 1.0, 0.5), (40, 50, 60), 70, n_steps=40)
+
+
+def write_run(folder: Path, truth: Example, condition: str, seed: int) -> Case:
+    """The histories of a trunk and of its branch, cut from one example log."""
+    log = example(truth, seed)
+    d = len(log.actuators)
+    header = Header(
+        columns=tuple(f"position {j}" for j in range(d)) + log.actuators,
+        actuators=log.actuators,
+        actuator_velocity=tuple(range(d, 2 * d)),
+        control_step_s=0.02,
+        frames_per_step=2,
+    )
+    setting = replace(GAIN, condition=condition)
+    paths = [folder / f"{condition}-{part}-{seed}.fallow" for part in ("trunk", "run")]
+    abouts = ({"condition": "none"}, {"condition": condition})
+    parts = (slice(0, N_TRUNK), slice(N_TRUNK, None))
+    found = list(enumerate(episodes(log)))
+    for path, about, part in zip(paths, abouts, parts, strict=True):
+        with HistoryWriter(path, replace(header, about=about)) as writer:
+            for index, (velocity, action) in found[part]:
+                regime = np.full(len(action), log.regime[index])
+                start = int(log.start_step[index]) * 2
+                reward = np.zeros(len(action))
+                row = observations(velocity)
+                writer.add(Episode(row, action, reward, regime, start_frame=start))
+    return Case(setting, seed, f"t{seed}", *paths)
+
+
+def test_a_trunk_and_its_branch_read_as_the_run_they_are(tmp_path: Path) -> None:
+    case = write_run(tmp_path, LOST, "gain", 0)
+    log = read_joined(case.trunk_history, case.branch_history)
+    whole = example(LOST, 0)
+    np.testing.assert_array_equal(log.regime, whole.regime)
+    np.testing.assert_array_equal(log.start_step, whole.start_step)
+    np.testing.assert_allclose(log.velocity, whole.velocity, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(log.gain.mean(axis=1), whole.gain.mean(axis=1))
+    cut = read_joined(case.trunk_history, case.branch_history, 50)
+    assert cut.n_episodes == 50
+    np.testing.assert_array_equal(cut.action, log.action[: 50 * 40])
+
+
+def test_real_worlds_that_go_on_make_one_clock(tmp_path: Path, random) -> None:
+    """As a study records them: the branch has a condition and goes on from a save."""
+    trunk = Worlds("pendulum-swingup", "none", [[1, 2]], n_threads=1)
+    later = f"gain:g=0.5,shift_frame={3 * 2 * EPISODE_FRAMES}"
+    branch = Worlds("pendulum-swingup", later, [[1, 2]], n_threads=1)
+    paths = [tmp_path / "trunk.fallow", tmp_path / "branch.fallow"]
+    for worlds, path in zip((trunk, branch), paths, strict=True):
+        if worlds is branch:
+            branch.restore(trunk.save())
+        with Recorder(worlds, path) as recorder:
+            for _ in range(2 * EPISODE_FRAMES // worlds.action_repeat):
+                action = random.uniform(-1, 1, (1, 2, worlds.n_actuators))
+                recorder.add(action, worlds.step(action))
+    log = read_joined(*paths)
+    assert log.start_step.tolist() == [0, 0, 500, 500, 1000, 1000, 1500, 1500]
+    assert log.regime.tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
+    assert log.gain[:, 0].tolist() == [1.0] * 6 + [0.5] * 2
+    assert log.notes == ()
+
+
+def test_histories_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
+    case = write_run(tmp_path, LOST, "gain", 0)
+    other = write_run(tmp_path, replace(LOST, n_joints=2), "gain", 1)
+    with pytest.raises(FallowError, match=r"columns .* give the history of the trunk"):
+        read_joined(other.trunk_history, case.branch_history)
+    damaged = replace(read_history(case.trunk_history), damage="cut short")
+    with pytest.raises(FallowError, match="damaged trunk: cut short"):
+        joined(damaged, read_history(case.branch_history))
+
+
+def test_location_and_false_changes_by_hand() -> None:
+    assert location_error((10, 41, 60), 40) == 1
+    assert location_error((10, 38), 40) == -2
+    assert location_error((), 40) is None
+    assert n_false((10, 41, 60), (40,)) == 2
+    assert n_false((37, 43), (40,), near=3) == 0
+    assert n_false((37, 43), (40,), near=2) == 2
+
+
+def test_the_delay_is_the_first_prefix_that_shows_the_change() -> None:
+    log = example(LOST)
+    delay = decision_delay(decide(log).response, CHANGE)
+    assert delay is not None and 1 <= delay <= 7
+
+    def shown(n: int) -> bool:
+        ends = int(log.n_transitions[:n].sum())
+        prefix = replace(
+            log,
+            velocity=log.velocity[: ends + n],
+            action=log.action[:ends],
+            n_transitions=log.n_transitions[:n],
+            start_step=log.start_step[:n],
+            regime=None,
+            gain=None,
+        )
+        return any(abs(at - CHANGE) <= 2 for at in decide(prefix).change_points)
+
+    assert not any(shown(n) for n in range(CHANGE + 1, CHANGE + delay))
+    assert shown(CHANGE + delay)
+    steady = decide(example(Example((1.0,), (), 70, n_steps=40)))
+    assert decision_delay(steady.response, CHANGE) is None
+
+
+VALUES = {
+    ("gain", "passive"): (100.0, 100.0, 100.0, 100.0),
+    ("gain", "recency"): (150.0, 90.0, 100.0, 160.0),
+    ("recurring", "passive"): (500.0, 500.0, 500.0, 500.0),
+    ("recurring", "recency"): (300.0, 310.0, 320.0, 330.0),
+}
+
+
+def test_decisions_are_right_where_the_better_rule_was_chosen(tmp_path: Path) -> None:
+    returns = returns_of(table(VALUES))
+    cases = [write_run(tmp_path, LOST, "gain", seed) for seed in range(4)]
+    cases += [write_run(tmp_path, AGAIN, "recurring", seed) for seed in range(2)]
+    cases[3] = replace(cases[3], branch_history=tmp_path / "lost.fallow")
+    results = evaluate(cases, returns, cut_episodes={"recurring": 60})
+    first, second, third, fourth, *again = results
+
+    assert isinstance(first, Judgement) and isinstance(second, Judgement)
+    assert first.chosen == second.chosen == "recency"
+    assert (first.advantage, first.better, first.right) == (
+        pytest.approx(50.0), "recency", True,
+    )  # fmt: skip
+    assert (second.better, second.right) == ("passive", False)
+    assert isinstance(third, Judgement)
+    assert (third.advantage, third.better, third.right) == (0.0, None, None)
+    assert isinstance(fourth, Unjudged)
+    assert "there is no history at" in fourth.reason
+
+    (change,) = first.changes
+    assert change.episode == CHANGE and change.found and abs(change.error) <= 1
+    assert 1 <= change.delay <= 7
+    assert first.n_episodes == 70 and first.labels_right >= 0.95
+    assert first.decision.magnitude.value == pytest.approx(0.5, abs=0.1)
+    assert first.truth.magnitude == pytest.approx(0.5)
+    assert first.decision.auc.value == pytest.approx(first.truth.auc, abs=0.01)
+
+    for one in again:
+        assert isinstance(one, Judgement)
+        assert one.n_episodes == 60  # cut as asked: the third switch is not in it
+        assert [change.episode for change in one.changes] == [40, 50]
+        assert (one.chosen, one.better, one.right) == ("passive", "passive", True)
+
+    assert agreement(results) == [
+        Agreement("recurring", 2, 2, 0),
+        Agreement("gain", 1, 2, 2),
+        Agreement(None, 3, 4, 2),
+    ]
+    assert agreement([]) == []
+
+    made = selector_table(results)
+    rows = {row[0]: dict(zip(made.head, row, strict=True)) for row in made.texts()}
+    gain, both = rows["Gain reduction"], rows["All"]
+    assert (gain["histories"], gain["changes found"]) == ("3", "3 of 3")
+    assert (gain["right"], gain["right, the paper"]) == ("1 of 2", "3 of 5")
+    judged = [r for r in results[:3] if isinstance(r, Judgement)]
+    mean = np.mean([one.decision.magnitude.value for one in judged])
+    assert (gain["m_hat"], gain["m_hat, the paper"]) == (f"{mean:.2f}", "0.43")
+    middle = np.median([one.changes[0].delay for one in judged])
+    assert gain["decision delay, episodes"] == f"{middle:.1f}"
+    assert (both["right"], both["right, the paper"]) == ("3 of 4", "19 of 24")
+    assert "Not counted as right or wrong: gain, seed 2: a D of 0." in made.notes
+    assert any(n.startswith("Left out: gain, seed 3: there is no") for n in made.notes)
+
+
+def test_a_seed_without_returns_has_no_better_rule() -> None:
+    returns = returns_of(table(VALUES))
+    case = Case(GAIN, 9, "t9", Path("a"), Path("b"))
+    assert advantage(returns, case) is None
+    assert advantage(returns, replace(case, seed=3, trunk="t3")) == pytest.approx(60.0)
+    assert advantage(returns, replace(case, seed=3, trunk="other")) is None
+
+
+def test_the_papers_conditions_are_chosen() -> None:
+    names = ("none", "gain", "gain:g=0.6", "recurring:period_frames=60000", "damage")
+    cases = [
+        Case(replace(GAIN, condition=name), 0, "", Path("a"), Path("b"))
+        for name in names
+    ]
+    chosen = [case.setting.condition for case in of_paper(cases)]
+    assert chosen == ["gain", "gain:g=0.6", "recurring:period_frames=60000"]

@@ -1,0 +1,285 @@
+"""Figures of a study: what is on them, against numbers worked out another way."""
+
+from pathlib import Path
+
+import made_up_study as made_up
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from PIL import Image
+
+from fallow.dynamics import Condition
+from fallow.report import curves, drawing, estimates, overview, saving, sweeps, theory
+from fallow.study.estimator import Agreement
+
+DEUTERANOPE = np.array(
+    [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
+)
+"""What most colour-blind eyes make of linear RGB (Machado and others, 2009)."""
+
+
+def legend(figure: Figure) -> list[str]:
+    return [t.get_text() for one in figure.legends for t in one.get_texts()]
+
+
+def lines(figure: Figure) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The data of every named line of the first axes."""
+    found = {}
+    for line in figure.axes[0].get_lines():
+        if not line.get_label().startswith("_"):
+            found[line.get_label()] = (line.get_xdata(), line.get_ydata())
+    return found
+
+
+# -------------------------------------------------------------------- returns
+
+
+def test_a_curve_is_the_mean_over_seeds_with_its_standard_error() -> None:
+    rows = made_up.rows([made_up.Level("gain", "passive", 177, 20.0)])
+    (curve,) = curves.curves_of(rows)
+    assert curve.rule == "passive" and curve.n_seeds == 5
+    assert curve.branch_frame.tolist() == list(made_up.FRAMES)
+    # the nine evaluations since the shift rise by 10 around J; before it, 930 + seed
+    assert curve.mean[:4].tolist() == [932.0] * 4
+    np.testing.assert_allclose(curve.mean[4:], 177 + 10 * np.arange(-4, 5))
+    # J of the seeds is 20 apart: variance 1000, so the error of the mean of five is
+    np.testing.assert_allclose(curve.error[4:], np.sqrt(1000 / 5))
+
+
+def test_returns_show_every_rule_the_change_and_where_the_gain_is_reduced() -> None:
+    rows = [r for r in made_up.rows(made_up.table1()) if r.condition == "recurring"]
+    figure = curves.returns(curves.curves_of(rows), Condition.parse("recurring"))
+    (axes,) = figure.axes
+    assert list(lines(figure)) == [
+        "passive",
+        "recency",
+        "graded",
+        "wmar",
+        "first change",
+    ]
+    assert legend(figure) == [*lines(figure), "reduced gain"]
+    np.testing.assert_allclose(lines(figure)["recency"][1][4:].mean(), 290)
+    assert lines(figure)["first change"][0] == [40_000, 40_000]
+    shades = [
+        (patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches
+    ]
+    assert shades == [(40_000, 60_000), (80_000, 100_000), (120_000, 125_000)]
+    bands = [c for c in axes.collections if isinstance(c, PolyCollection)]
+    assert sum(len(band.get_paths()) > 0 for band in bands) == 4
+    assert axes.get_xlabel() == "frames since the branch point"
+    assert axes.get_ylabel() == "evaluation return"
+
+
+@pytest.mark.parametrize(
+    ("condition", "intervals"),
+    [
+        ("none", []),
+        ("gain", [(40_000, 125_000)]),
+        ("damage:shift_frame=10000", [(10_000, 125_000)]),
+        (
+            "recurring:period_frames=60000,shift_frame=20000",
+            [(20_000, 80_000)],
+        ),
+        ("friction", []),
+    ],
+)
+def test_shaded_intervals(condition: str, intervals: list) -> None:
+    assert curves.shifted_intervals(Condition.parse(condition), 125_000) == intervals
+
+
+def test_one_seed_has_a_line_and_no_band() -> None:
+    rows = made_up.rows(made_up.table1()[:2], seeds=(3,))
+    found = curves.curves_of(rows)
+    assert all(np.isnan(curve.error).all() for curve in found)
+    figure = curves.returns(found, None)
+    bands = [
+        c for c in figure.axes[0].collections if any(len(p) for p in c.get_paths())
+    ]
+    assert bands == [] and len(lines(figure)) == 2
+
+
+# -------------------------------------------------------------------- sweeps
+
+
+POINTS = [
+    sweeps.Point(20_000, -191, 17, 0.54),
+    sweeps.Point(sweeps.PERMANENT, 146, 38, 1.0),
+    sweeps.Point(80_000, -19, None, 0.87),
+]
+
+
+def test_the_advantage_against_recurrence_has_the_auc_on_a_second_axis() -> None:
+    figure = sweeps.by_period({"10k window": POINTS})
+    first, second = figure.axes
+    assert [t.get_text() for t in first.get_xticklabels()] == ["20k", "80k", "never"]
+    (container,) = first.containers
+    assert container[0].get_ydata().tolist() == [-191, -19, 146]
+    ends = container[2][0].get_segments()
+    np.testing.assert_allclose(ends[0][:, 1], [-208, -174])
+    (auc,) = second.get_lines()
+    assert list(auc.get_ydata()) == [0.54, 0.87, 1.0]
+    assert second.get_ylabel() == "age–staleness AUC"
+    assert first.get_ylabel() == "Recency advantage D"
+    assert sorted(legend(figure)) == ["10k window", "AUC (right axis)"]
+
+
+def test_the_advantage_against_gain_grows_to_the_right() -> None:
+    sets = {"A": [sweeps.Point(1.0, -201, 25), sweeps.Point(0.5, 146, 38)]}
+    figure = sweeps.by_gain(sets | {"B": [sweeps.Point(0.6, -154, 36)]})
+    (axes,) = figure.axes
+    assert axes.xaxis_inverted()
+    assert {t.get_text() for t in axes.get_xticklabels()} == {"1", "0.6", "0.5"}
+    assert [c.get_label() for c in axes.containers] == ["A", "B"]
+
+
+def test_the_advantage_against_window_has_a_line_for_each() -> None:
+    figure = sweeps.by_window({"window 10k": POINTS, "window 20k": POINTS[:1]})
+    looks = [c[0] for c in figure.axes[0].containers]
+    assert legend(figure) == ["window 10k", "window 20k"]
+    assert looks[0].get_linestyle() != looks[1].get_linestyle()
+    assert looks[0].get_marker() != looks[1].get_marker()
+
+
+# -------------------------------------------------------------------- theory
+
+
+@given(
+    condition=st.sampled_from(
+        ["none", "gain", "recurring", "recurring:period_frames=30000"]
+    ),
+    branch_frame=st.integers(1, 130).map(lambda k: 1000 * k),
+    trunk_frames=st.integers(0, 50).map(lambda k: 4000 * k),
+    window=st.integers(1, 200).map(lambda k: 100 * k),
+)
+@settings(max_examples=60, deadline=None)
+def test_stale_shares_are_those_counted_frame_by_frame(
+    condition: str, branch_frame: int, trunk_frames: int, window: int
+) -> None:
+    own = Condition.parse(condition)
+    every = range(-trunk_frames, branch_frame, 100)  # nothing changes in between
+    regime = np.array([own.regime(max(frame, 0)) or 0 for frame in every])
+    stale = regime != (own.regime(branch_frame) or 0)
+    shares = theory.stale_shares(own, trunk_frames, branch_frame, window)
+    n_inside = min(2 * window // 100, len(stale))
+    assert shares.rho == pytest.approx(stale.mean())
+    assert shares.rho_w == pytest.approx(stale[-n_inside:].mean())
+    assert shares.n_full == (trunk_frames + branch_frame) // 2
+    assert shares.n_window == min(window, shares.n_full)
+
+
+def case(offset: float, rho: float, rho_w: float, advantage: float) -> theory.Case:
+    shares = (theory.Shares(rho, rho_w, 10_000, 160_000),)
+    return theory.Case("one", offset, shares, advantage, 10.0)
+
+
+def test_the_noise_is_fitted_between_the_cases_that_it_must_part() -> None:
+    helped, hurt = case(0.5, 0.8, 0.0, 146), case(0.3, 0.8, 0.0, -80)
+    never = case(0.5, 0.2, 0.5, -191)  # the window is staler than the whole
+    noise_std, n_agree = theory.fitted_noise([helped, hurt, never])
+    assert n_agree == 3
+    # dE is 0 at sigma = M rho / sqrt(1/w - 1/N)
+    unit = 0.8 / np.sqrt(1 / 10_000 - 1 / 160_000)
+    assert 0.3 * unit < noise_std < 0.5 * unit
+    assert helped.delta_error(noise_std) > 0 > hurt.delta_error(noise_std)
+    assert never.delta_error(noise_std) < 0
+    assert helped.delta_error(helped.noise_limit) == pytest.approx(0, abs=1e-12)
+    wrong = [helped, hurt, case(0.4, 0.8, 0.0, -5), case(0.6, 0.8, 0.0, -5)]
+    assert theory.fitted_noise(wrong)[1] == 3
+
+
+def test_the_line_of_m_star_is_where_the_error_changes_sign() -> None:
+    cases = [case(0.5, 0.8, 0.0, 146), case(0.3, 0.8, 0.0, -80)]
+    figure = theory.mismatch(cases, 35.0)
+    contrast, star = figure.axes[0].get_lines()[0].get_data()
+    for x, y in list(zip(contrast, star, strict=True))[::50]:
+        on_line = case(float(y), float(np.sqrt(x)), 0.0, 1)
+        assert on_line.delta_error(35.0) == pytest.approx(0, abs=1e-9)
+    assert "M*, window 10,000" in legend(figure)
+    marks = [line.get_marker() for line in figure.axes[0].get_lines()]
+    assert marks.count("^") == 2 and marks.count("v") == 2  # one of each is the key
+
+
+def test_theory_against_measurement_has_a_mark_for_each_case() -> None:
+    cases = [case(0.5, 0.8, 0.0, 146), case(0.3, 0.8, 0.0, -80)]
+    (axes,) = theory.against_advantage(cases, 35.0).axes
+    assert [c[0].get_ydata().tolist() for c in axes.containers] == [[146], [-80]]
+    expected = [1e4 * one.delta_error(35.0) / 35.0**2 for one in cases]
+    found = [c[0].get_xdata()[0] for c in axes.containers]
+    np.testing.assert_allclose(found, expected)
+
+
+def test_what_a_condition_takes_of_the_gain() -> None:
+    def taken(condition: str) -> float | None:
+        return theory.offset_of(Condition.parse(condition), "walker-walk")
+
+    assert taken("gain:g=0.7") == pytest.approx(0.3)
+    assert taken("damage") == pytest.approx(1 / 6)
+    assert taken("none") == 0 and taken("friction") is None
+
+
+# -------------------------------------------------------------------- the rest
+
+
+def test_agreement_bars_end_in_fractions() -> None:
+    bars = [Agreement("gain", 3, 5, 0), Agreement("recurring", 0, 0, 2)]
+    (axes,) = estimates.agreement([*bars, Agreement(None, 3, 5, 2)]).axes
+    assert [t.get_text() for t in axes.texts] == ["3/5", "0/0", "3/5"]
+    assert [p.get_width() for p in axes.patches[3:]] == pytest.approx([0.6, 0.0, 0.6])
+    names = [t.get_text() for t in axes.get_yticklabels()]
+    assert names == ["gain", "recurring", "all"]
+
+
+def test_the_overview_names_what_it_shows() -> None:
+    texts = {text.get_text() for text in overview.overview().axes[0].texts}
+    assert {"robot", "history", "rule", "agent", "passive", "recency"} <= texts
+
+
+def test_rules_differ_in_colour_and_without_it() -> None:
+    found = drawing.looks([*drawing.RULE_LOOKS, "recency:window_transitions=20000"])
+    signs = {(str(look.dash), look.marker, look.hollow) for look in found.values()}
+    assert len(signs) == len(found)
+    paper = [to_rgb(found[rule].colour) for rule in list(found)[:4]]
+    for eye in (np.eye(3), DEUTERANOPE):
+        seen = np.array(paper) ** 2.2 @ eye.T
+        gaps = np.linalg.norm(seen[:, None] - seen[None], axis=2)
+        assert gaps[np.triu_indices(4, 1)].min() > 0.12
+
+
+def test_an_unknown_rule_and_a_crowd_of_them_have_looks_too() -> None:
+    rules = ["mine", "recency:window_transitions=5", *(f"r{i}" for i in range(9))]
+    assert set(drawing.looks(rules)) == set(rules)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("recency:window_transitions=20000", "recency (20k transitions)"),
+        ("recency:window_transitions=2048", "recency (2,048 transitions)"),
+        ("gain:g=0.7", "gain (g=0.7)"),
+        ("none", "none"),
+        ("<b>:broken", "<b>:broken"),
+    ],
+)
+def test_names_for_people(text: str, shown: str) -> None:
+    assert drawing.shown_option(text) == shown
+
+
+def test_a_picture_is_saved_in_three_formats_the_same_every_time(
+    tmp_path: Path,
+) -> None:
+    def made(folder: str) -> list[bytes]:
+        figure = sweeps.by_gain({"A": [sweeps.Point(0.5, 146, 38)]})
+        picture = saving.Picture("one", "title", "caption", figure)
+        return [path.read_bytes() for path in saving.save(picture, tmp_path / folder)]
+
+    svg, png, pdf = made("a")
+    assert svg.startswith(b"<?xml") and b"Recency advantage D" in svg
+    assert pdf.startswith(b"%PDF")
+    with Image.open(tmp_path / "a" / "one.png") as image:
+        assert image.width == pytest.approx(200 * drawing.WIDTH_IN, abs=2)
+        assert image.getpixel((0, 0))[:3] == (255, 255, 255)
+    assert made("b") == [svg, png, pdf]

@@ -1,0 +1,288 @@
+"""The report of a study: its numbers, what it says is missing, and bad folders."""
+
+import json
+import subprocess
+import sys
+import webbrowser
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import made_up_study as made_up
+import pytest
+
+from fallow.errors import FallowError
+from fallow.report import advantages, comparison, pictures, study_page
+from fallow.report.folder import read_study
+from fallow.report.missing import missing
+from fallow.results import Evaluation, append_results
+
+GAIN = [level for level in made_up.table1() if level.condition == "gain"]
+PAIR = GAIN[:2]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a whole study like the paper's Table I."""
+    folder = tmp_path_factory.mktemp("studies") / "table1"
+    return study_page.write_report(
+        made_up.folder(folder, made_up.rows(made_up.table1()))
+    )
+
+
+@pytest.fixture
+def text_of(tmp_path: Path) -> Callable[..., str]:
+    """The page of some rows, without its files."""
+
+    def make(rows: list[Evaluation], name: str = "mine", **plan: object) -> str:
+        folder = made_up.folder(tmp_path / name, rows)
+        content = json.loads((folder / "plan.json").read_text())
+        (folder / "plan.json").write_text(json.dumps(content | plan))
+        return study_page.render(study_page.content_of(read_study(folder)))
+
+    return make
+
+
+# -------------------------------------------------------------------- whole
+
+
+def test_the_verdict_comes_first_then_tables_figures_and_plan(page: Path) -> None:
+    text = page.read_text()
+    order = [
+        "recency beat passive by 146 ± 7",  # 323 - 177; units 10 apart: sqrt(250 / 5)
+        "Table I",
+        "<h2>Return before and after the change</h2>",
+        'id="return-gain-reduction"',
+        "<h2>Theory</h2>",
+        "fallow study table1",
+        "fallow report table1",
+    ]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert made_up.known_advantage("gain") == pytest.approx((146, 50**0.5))
+    for number in ("+146 ± 7", "-191 ± 7", "-201 ± 7", "177 ± 14"):
+        assert number in text
+    assert "80 of 80 branches are finished" in text
+    assert "This report is partial" not in text
+
+
+def test_the_page_needs_nothing_but_itself(page: Path) -> None:
+    text = page.read_text()
+    for loader in ("<script", "<link", "@import", "url(http", 'src="http', "url(/"):
+        assert loader not in text
+    assert "default-src 'none'" in text and "prefers-color-scheme: dark" in text
+    drawn = text.split("</style>", 1)[1]
+    for colour in ("#0072b2", "#d55e00", "#1f2328"):
+        assert colour not in drawn
+    assert drawn.count("<svg") == drawn.count('role="img"') == 4 + 3 + 2 + 1
+
+
+def test_figures_and_tables_lie_beside_the_page(page: Path) -> None:
+    figures = {path.name for path in (page.parent / "figures").iterdir()}
+    for name in ("return-recurring", "stale-gain-reduction", "theory-mismatch"):
+        assert {f"{name}.{ending}" for ending in ("svg", "png", "pdf")} <= figures
+    endings = {path.suffix for path in (page.parent / "tables").iterdir()}
+    assert endings == {".md", ".tex", ".csv"}
+
+
+def test_sweeps_have_the_known_advantages(tmp_path: Path) -> None:
+    rows = made_up.rows(made_up.table1() + made_up.sweeps())
+    study = read_study(made_up.folder(tmp_path / "sweeps", rows))
+    period, gain, window = advantages.sweep_pictures(study)
+    drawn = period.figure.axes[0].containers[0][0].get_ydata()
+    assert drawn.tolist() == pytest.approx([-287, -191, -150, -100, -19, 146])
+    auc = period.figure.axes[1].get_lines()[0].get_ydata()
+    assert list(auc) == pytest.approx([0.55, 0.56, 0.58, 0.69, 0.89, 1.0])
+    drawn = gain.figure.axes[0].containers[0][0]
+    assert drawn.get_xdata().tolist() == [0.3, 0.5, 0.7, 0.9, 1.0]
+    assert drawn.get_ydata().tolist() == pytest.approx([15, 146, -80, -120, -201])
+    wide = window.figure.axes[0].containers[1][0].get_ydata()
+    assert wide.tolist() == pytest.approx([-143.5, -75, -50, -9.5])
+    assert len(advantages.theory_cases(study)) == 11 + 4
+
+
+def test_the_change_is_drawn_where_the_plan_puts_it(tmp_path: Path) -> None:
+    folder = made_up.folder(tmp_path / "early", made_up.rows(PAIR))
+    plan = json.loads((folder / "plan.json").read_text())
+    (folder / "plan.json").write_text(
+        json.dumps({"plan": plan | {"shift_frame": 20_000}})
+    )
+    study = read_study(folder)
+    assert study.shift_frame == 20_000 and study.seeds == made_up.SEEDS
+    (picture,) = pictures.return_pictures(study)
+    (change,) = [
+        line
+        for line in picture.figure.axes[0].get_lines()
+        if line.get_label() == "first change"
+    ]
+    assert change.get_xdata() == [20_000, 20_000]
+
+
+# -------------------------------------------------------------------- partial
+
+
+def test_a_partial_study_says_what_is_missing(text_of: Callable[..., str]) -> None:
+    rows = [
+        row
+        for row in made_up.rows(PAIR)
+        if not (row.rule == "recency" and row.seed in (3, 4))
+        and not (row.rule == "passive" and row.seed == 2 and row.branch_frame > 90_000)
+    ]
+    text = text_of(rows)
+    assert "This report is partial: 7 of 10 branches are finished" in text
+    assert "gain, recency, seeds 3, 4: no row" in text
+    assert "gain, passive, seed 2: 5 of 9 evaluations; none at branch frame" in text
+    assert "Left out" not in text.split('<nav class="soft">')[0]
+
+
+def test_a_study_that_has_only_begun_is_a_page_too(tmp_path: Path) -> None:
+    folder = made_up.folder(tmp_path / "begun", made_up.rows(PAIR))
+    (folder / "results.csv").unlink()
+    text = study_page.write_report(folder).read_text()
+    assert "Nothing has been evaluated yet" in text
+    assert "gain, passive, seeds 0, 1, 2, 3, 4: no row" in text
+    assert "results.csv is not there yet" in text
+
+
+def test_evaluations_before_the_change_only(text_of: Callable[..., str]) -> None:
+    text = text_of(made_up.rows(PAIR, frames=(5_000, 15_000)))
+    assert "no evaluation since the shift" in text and "0 of 10" in text
+
+
+def test_one_seed_has_no_standard_error_and_the_page_says_so(
+    text_of: Callable[..., str],
+) -> None:
+    text = text_of(made_up.rows(PAIR, seeds=(0,)), seeds=[0])
+    assert "There is one seed: no standard error" in text
+    assert "One seed, so there are no bands" in text
+    assert "nan" not in text.lower().replace("finan", "")
+
+
+def test_a_return_that_is_no_number_is_named_and_in_no_mean(
+    text_of: Callable[..., str],
+) -> None:
+    rows = made_up.rows(PAIR)
+    bad = rows.index(next(r for r in rows if r.seed == 1 and r.branch_frame == 65_000))
+    rows[bad] = replace(rows[bad], mean_return=float("nan"))
+    text = text_of(rows)
+    assert "passive, seed 1: the return is no number at branch frame 65,000" in text
+    assert "nan ±" not in text
+
+
+# -------------------------------------------------------------------- bad input
+
+
+def test_folders_that_hold_no_study(tmp_path: Path) -> None:
+    with pytest.raises(FallowError, match=r"no folder .*gone"):
+        read_study(tmp_path / "gone")
+    with pytest.raises(FallowError, match=r"neither results\.csv nor plan\.json"):
+        read_study(tmp_path)
+
+
+def test_a_half_written_last_line_is_left_out_and_told(tmp_path: Path) -> None:
+    folder = made_up.folder(tmp_path / "torn", made_up.rows(PAIR))
+    whole = (folder / "results.csv").read_text()
+    (folder / "results.csv").write_text(whole[:-25])
+    study = read_study(folder)
+    assert len(study.rows) == len(made_up.rows(PAIR)) - 1
+    assert "last line of results.csv is half-written" in study.notes[0]
+
+
+def test_a_bad_line_in_the_middle_and_unknown_columns_are_errors(
+    tmp_path: Path,
+) -> None:
+    folder = made_up.folder(tmp_path / "bad", made_up.rows(PAIR))
+    table = folder / "results.csv"
+    lines = table.read_text().splitlines(keepends=True)
+    table.write_text("".join([*lines[:5], "torn,\n", *lines[6:]]))
+    with pytest.raises(FallowError, match="line 6"):
+        read_study(folder)
+    table.write_text(lines[0].replace("regime", "colour") + "".join(lines[1:]))
+    with pytest.raises(FallowError, match="unknown columns colour"):
+        read_study(folder)
+    table.write_text("")
+    with pytest.raises(FallowError, match="missing columns"):
+        read_study(folder)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"plan": 3}', '{"seeds": "0-4"}'])
+def test_a_plan_that_cannot_be_read_leaves_the_numbers(
+    tmp_path: Path, content: str
+) -> None:
+    folder = made_up.folder(tmp_path / "odd", made_up.rows(PAIR))
+    (folder / "plan.json").write_text(content)
+    study = read_study(folder)
+    assert study.planned == () and study.seeds is None
+    assert missing(study) == []
+    (folder / "plan.json").unlink()
+    assert "plan.json is not there" in read_study(folder).notes[0]
+
+
+HOSTILE = "<script>alert(1)</script>&\"'$x^{"
+
+
+def test_names_with_html_in_them_are_text(text_of: Callable[..., str]) -> None:
+    rows = [
+        replace(row, task=HOSTILE, rule=row.rule.replace("recency", HOSTILE))
+        for row in made_up.rows(PAIR)
+    ]
+    rows += [replace(row, condition=HOSTILE) for row in rows]
+    text = text_of(rows, name="evil", versions={HOSTILE: HOSTILE}, device=HOSTILE)
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 10
+
+
+def test_two_rows_that_do_not_agree_are_an_error(tmp_path: Path, run) -> None:
+    rows = made_up.rows(PAIR)
+    folder = made_up.folder(tmp_path / "twice", rows)
+    append_results(folder / "results.csv", [replace(rows[-1], mean_return=1.0)])
+    code, _, error = run("report", folder)
+    assert code == 2 and "keep the one that belongs to the study" in error
+
+
+# -------------------------------------------------------------------- commands
+
+
+def test_the_command_writes_opens_and_compares(
+    tmp_path: Path, run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    one = made_up.folder(tmp_path / "one", made_up.rows(PAIR, seeds=(0, 1)))
+    code, out, error = run("report", one, "--open")
+    assert code == 0, error
+    assert out == f"report: {one / 'report.html'}\n"
+    assert opened == [(one / "report.html").resolve().as_uri()]
+    assert run("report", tmp_path / "none")[0] == 2
+
+
+def test_two_studies_side_by_side(tmp_path: Path) -> None:
+    one = made_up.folder(tmp_path / "one", made_up.rows(PAIR))
+    swapped = [replace(level, mean=500 - level.mean) for level in PAIR]
+    other = made_up.folder(tmp_path / "other", made_up.rows(swapped))
+    path = comparison.write_comparison(one, other)
+    assert path == one / "compare-other.html"
+    text = path.read_text()
+    assert text.count('class="verdict"') == 2 and text.count("<svg") == 2
+    assert "+146 ± 7" in text and "-146 ± 7" in text and "differs" in text
+    lonely = made_up.folder(tmp_path / "lonely", made_up.rows(PAIR[:1]))
+    content = comparison.content_of(read_study(one), read_study(lonely))
+    assert content.tables == [] and "nothing" not in content.title
+    assert content.notes == (comparison.NO_OVERLAP,)
+
+
+COLD = """
+import sys
+from fallow.cli import main
+code = main(["report", sys.argv[1]])
+heavy = {"jax", "torch", "dm_control", "gymnasium"} & set(sys.modules)
+sys.exit(f"imported {heavy}" if heavy or code else 0)
+"""
+
+
+def test_report_never_imports_jax(tmp_path: Path) -> None:
+    folder = made_up.folder(tmp_path / "cold", made_up.rows(PAIR[:1], seeds=(0,)))
+    done = subprocess.run(
+        [sys.executable, "-c", COLD, str(folder)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

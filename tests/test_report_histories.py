@@ -1,0 +1,217 @@
+"""What a report makes of histories: ages drawn, responses, strips and films."""
+
+import io
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import small_study
+from PIL import Image
+
+from fallow.errors import FallowError
+from fallow.logs import History, read_history
+from fallow.logs.history import Header
+from fallow.records import Episode
+from fallow.report import drawn, lived, rendering, strips
+from fallow.report.folder import read_study
+
+NO_RENDERER = "no EGL and no OSMesa here, so nothing can be rendered"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_study.write(tmp_path_factory.mktemp("studies") / "small", seeds=(0,))
+
+
+# -------------------------------------------------------------------- ages
+
+
+N_WORLDS, N_STEPS, FRAMES_PER_STEP = 2, 99, 4
+
+
+def lived_through(regimes: list[int], clock: int = 0) -> History:
+    """Episodes of two worlds of 100 stored rows each, one regime an episode."""
+    header = Header(("v",), ("a",), (0,), 0.02, frames_per_step=FRAMES_PER_STEP)
+    episodes = [
+        Episode(
+            observation=np.zeros((N_STEPS + 1, 1), np.float32),
+            action=np.zeros((N_STEPS, 1), np.float32),
+            reward=np.zeros(N_STEPS, np.float32),
+            regime=np.full(N_STEPS, regime, np.int16),
+            world=world,
+            start_frame=clock + index * N_STEPS * FRAMES_PER_STEP,
+        )
+        for index, regime in enumerate(regimes)
+        for world in range(N_WORLDS)
+    ]
+    return History(header, tuple(episodes))
+
+
+TRUNK = lived_through([0] * 10)
+CLOCK = 10 * N_STEPS * FRAMES_PER_STEP
+BRANCH = lived_through([0, 0, 1, 1, 1, 0], CLOCK)
+
+
+def at(n_episodes: int) -> int:
+    """The frame at the end of so many episodes of the branch."""
+    return CLOCK + n_episodes * N_STEPS * FRAMES_PER_STEP
+
+
+@pytest.mark.parametrize(
+    ("rule", "n_episodes", "stale"),
+    [
+        ("passive", 2, 0.0),
+        ("passive", 3, 12 / 13),  # 12 of 13 finished ones, none running
+        ("passive", 5, 12 / 15),
+        ("recency:window_transitions=800", 3, 3 / 4),  # 4 episodes of 2 worlds
+        ("recency:window_transitions=800", 5, 1 / 4),
+        ("recency:window_transitions=800", 6, 3 / 4),
+        ("reset", 5, 0.0),
+        ("reset", 6, 3 / 4),  # of four since the first change, three are stale again
+        ("matched", 5, 0.0),
+    ],
+)
+def test_stale_shares_worked_out_again(
+    rule: str, n_episodes: int, stale: float
+) -> None:
+    found = drawn.drawn_ages(TRUNK, BRANCH, rule, [at(n_episodes)])
+    assert found.stale_share == pytest.approx(stale, abs=0.002)
+    assert found.share.sum() == pytest.approx(1)
+
+
+def test_ages_of_passive_are_uniform_and_those_of_recency_end_at_its_window() -> None:
+    passive = drawn.drawn_ages(TRUNK, BRANCH, "passive", [at(6)])
+    n_steps = 16 * (N_STEPS + 1)  # of the agent; ages 0 to 1599
+    edges = passive.age_frames / FRAMES_PER_STEP
+    expected = np.diff(np.minimum(edges, n_steps)) / n_steps
+    np.testing.assert_allclose(passive.share, expected)
+    recency = drawn.drawn_ages(TRUNK, BRANCH, "recency:window_transitions=256", [at(6)])
+    assert recency.age_frames[-1] / FRAMES_PER_STEP == 128  # a window of two worlds
+    np.testing.assert_allclose(recency.share[-1], 0.5)
+    figure = drawn.ages({"recency": recency, "passive": passive})
+    (axes,) = figure.axes
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == [
+        "passive",
+        "recency",
+    ]
+    assert axes.get_xscale() == "log" and "age" in axes.get_xlabel()
+    np.testing.assert_allclose(axes.get_lines()[0].get_ydata().sum(), 100)
+
+
+def test_ages_that_cannot_be_told() -> None:
+    with pytest.raises(FallowError, match="model's error"):
+        drawn.drawn_ages(TRUNK, BRANCH, "graded", [at(1)])
+    with pytest.raises(FallowError, match="ends before"):
+        drawn.drawn_ages(TRUNK, BRANCH, "passive", [at(7)])
+    alone = History(BRANCH.header, BRANCH.episodes[:-1])
+    with pytest.raises(FallowError, match="do not begin and end"):
+        drawn.drawn_ages(TRUNK, alone, "passive", [at(1)])
+
+
+# -------------------------------------------------------------------- responses
+
+
+def test_ages_and_responses_of_a_study(folder: Path) -> None:
+    study = read_study(folder)
+    ages = lived.ages_drawn(study)
+    assert [p.name for p in ages.pictures] == [
+        "age-gain",
+        "age-recurring-period-frames-4000",
+    ]
+    assert "Not for graded" in ages.pictures[0].caption and ages.notes == []
+    shown = lived.responses(study)
+    names = [picture.name for picture in shown.pictures]
+    assert names[:3] == [
+        "response-none",
+        "response-gain",
+        "response-recurring-period-frames-4000",
+    ]
+    assert names[3:] == ["decision-plane", "selector-agreement"]
+    gain = shown.pictures[1]
+    assert gain.caption.startswith(
+        "Changes: found at episode 18; recorded at episode 18."
+    )
+    (axes,) = gain.figure.axes
+    assert axes.get_xlim() == (4.5, 27.5)  # five of 28 episodes are not shown
+    upright = [ln for ln in axes.get_lines() if list(ln.get_xdata()) == [17.5, 17.5]]
+    assert len(upright) == 2  # found and recorded
+    bars = shown.pictures[4].figure.axes[0]
+    assert [t.get_text() for t in bars.texts] == ["1/1", "0/1", "0/1", "1/3"]
+
+
+def test_a_damaged_history_is_a_note_and_the_rest_goes_on(
+    folder: Path, tmp_path: Path
+) -> None:
+    broken = shutil.copytree(folder, tmp_path / "broken")
+    (broken / "histories" / "gain-passive-0.fallow").write_bytes(b"no history")
+    (broken / "histories" / "trunk0.fallow").unlink()
+    study = read_study(broken)
+    assert lived.responses(study).pictures == []
+    shown = lived.ages_drawn(study)
+    assert any("gain, passive" in note for note in shown.notes)
+    assert shown.pictures[0].name == "age-gain"  # of recency alone
+
+
+# -------------------------------------------------------------------- bodies
+
+
+def test_matched_episodes_share_world_and_frame(folder: Path) -> None:
+    histories = {
+        rule: read_history(folder / "histories" / f"gain-{rule}-0.fallow")
+        for rule in ("passive", "recency")
+    }
+    scene = strips.matched(histories, regime=1)
+    assert scene.start_frame == 27_000 and set(scene.episodes.values()) == {15}
+    assert strips.matched(histories, regime=0).start_frame == 17_000
+    cut = History(histories["recency"].header, histories["recency"].episodes[:9])
+    assert strips.matched(histories | {"recency": cut}).start_frame == 20_000
+    with pytest.raises(FallowError, match="share no episode under regime 7"):
+        strips.matched(histories, regime=7)
+
+
+def test_a_strip_and_a_film_show_the_bodies(folder: Path, monkeypatch) -> None:
+    if rendering.backend() is None:
+        pytest.skip(NO_RENDERER)
+    monkeypatch.setattr(strips, "FILM_ROWS", 20)
+    study = read_study(folder)
+    shown = lived.scenes(study)
+    assert [p.name for p in shown.pictures] == [
+        "strip-gain",
+        "strip-recurring-period-frames-4000",
+    ]
+    assert shown.notes == []
+    grid = shown.pictures[0].figure.axes
+    pictures = [axes.get_images()[0].get_array() for axes in grid]
+    assert (pictures[0] != pictures[1]).any()  # it moves
+    half = len(strips.STEPS)
+    for one, other in zip(pictures[:half], pictures[half:], strict=True):
+        np.testing.assert_array_equal(one, other)  # the two histories are copies
+    name, caption, film = shown.films[0]
+    assert name == "film-gain" and "passive left, recency right" in caption
+    with Image.open(io.BytesIO(film)) as image:
+        assert image.format == "WEBP" and image.size == (400, 150)
+        assert image.n_frames == 20 // strips.FILM_EVERY + 1
+
+
+def test_a_picture_holds_a_body_on_a_floor_and_nothing_behind(folder: Path) -> None:
+    if rendering.backend() is None:
+        pytest.skip(NO_RENDERER)
+    history = read_history(folder / "histories" / "trunk0.fallow")
+    first, later = rendering.film(history, 0, [0, 40], 100, 80)
+    assert first.shape == (80, 100, 4) and first.dtype == np.uint8
+    assert (first[0, :, 3] == 0).all()  # sky
+    assert (first[-1] == rendering.FLOOR_RGBA).all()
+    body = (first[..., 3] == 255) & (first[..., 2] > first[..., 0])
+    assert 50 < body.sum() < 2000
+    assert (first != later).any()
+
+
+def test_without_a_renderer_there_is_a_note(folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr(rendering, "backend", lambda: None)
+    shown = lived.scenes(read_study(folder))
+    assert shown.pictures == [] and shown.films == []
+    assert "neither EGL nor OSMesa" in shown.notes[0]
+    history = read_history(folder / "histories" / "trunk0.fallow")
+    with pytest.raises(FallowError, match="libosmesa6"):
+        next(rendering.film(history, 0, [0], 20, 20))
