@@ -4,12 +4,14 @@ import dataclasses
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 
 from fallow.agents import training
 from fallow.agents.fleet import LearningError
@@ -46,6 +48,7 @@ class Pretender:
         self.lived: list[str] = []
         self.messages: list[str] = []
         self.full_at: str = ""
+        self.full: Exception = OSError(errno.ENOSPC, "No space left on device")
         self.fleet = dataclasses.make_dataclass("Fleet", ["branches"])
 
     def make(self, task, agent, branches, capacity):
@@ -57,7 +60,7 @@ class Pretender:
             raise training.Damaged(f"{saved / '000.agent'}: its checksum is wrong")
         self.lived.append(folder.name)
         if folder.name == self.full_at:
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise self.full
         saved.mkdir(parents=True, exist_ok=True)
         for index, label in enumerate(labels):
             for name in ("agent", "replay"):
@@ -192,7 +195,57 @@ def test_a_damaged_trunk_is_trained_again(done, pretender, monkeypatch) -> None:
     assert [name for name in pretender.lived if name.startswith("work-")]
 
 
-def test_no_space_left_is_one_sentence(pretender, tmp_path) -> None:
+def test_trunks_cut_off_while_handed_over_are_all_there_in_the_end(
+    pretender, tmp_path, monkeypatch
+) -> None:
+    plan = dataclasses.replace(PLAN, seeds_per_fleet=3)
+    hand_over = trunks_module._hand_over
+
+    def cut_off(work, index, trunk, store) -> None:
+        if index == 1:
+            raise KeyboardInterrupt
+        hand_over(work, index, trunk, store)
+
+    monkeypatch.setattr(trunks_module, "_hand_over", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        run_study(plan, tmp_path / "study")
+    monkeypatch.setattr(trunks_module, "_hand_over", hand_over)
+    run_study(plan, tmp_path / "study")
+    works = [name for name in pretender.lived if name.startswith("work-")]
+    assert len(works) == 2 and len(set(works)) == 1  # gone on with, not begun anew
+    left = {path.name for path in (tmp_path / "trunks").iterdir() if path.is_dir()}
+    assert left == {trunk.id for trunk in plan.trunks()}
+    assert len(read_results(tmp_path / "study" / "trunks.csv")) == 3
+
+
+def test_what_workers_write_is_told_once(done) -> None:
+    study = read_study(done)
+    fleet = study.fleets[0]
+    told = {"stage": "branches", "frame": 70_000, "until_frame": 138_000, "time": 1}
+    told |= {"n_updates": 9, "session_updates": 1000, "session_s": 10}
+    path = study.fleet_folder(fleet) / "status.json"
+    path.write_text(json.dumps(told))
+    events: list = []
+    news = engines.News(study, events.append)
+    news.tell(fleet)
+    news.tell(fleet)
+    path.write_text(json.dumps(told | {"time": 2}))
+    news.tell(fleet)
+    assert [event.progress.frame for event in events] == [70_000] * 2
+    assert events[0].progress.returns.shape == (4, 1)
+    assert events[1].progress.returns is None  # evaluated once
+    assert events[0].progress.updates_per_s == 100
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        SafetensorError("I/O error: No space left on device (os error 28)"),
+    ],
+)
+def test_no_space_left_is_one_sentence(error, pretender, tmp_path) -> None:
+    pretender.full = error
     run_study(PLAN, tmp_path / "study")
     fleet = read_study(tmp_path / "study").fleets[2]
     (tmp_path / "study" / "fleets" / fleet.id / "done.json").unlink()
@@ -298,6 +351,9 @@ def test_parts_run_apart_and_joined_equal_the_whole(done, pretender, run) -> Non
     assert status_of(joined).is_done
     histories = {path.name for path in (done / "histories").iterdir()}
     assert {path.name for path in (joined / "histories").iterdir()} == histories
+    assert len(read_results(joined / "trunks.csv")) == 3
+    shutil.rmtree(done.parent / "trunks")
+    run_study(PLAN, joined)  # nothing is left to do, and nothing is lost
     assert len(read_results(joined / "trunks.csv")) == 3
 
 

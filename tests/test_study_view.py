@@ -62,6 +62,7 @@ def test_on_a_terminal_there_are_bars_with_the_time_left(study, monkeypatch) -> 
     with StudyView(study.folder) as view:
         for event in events(study):
             view(event)
+        view._bars.refresh()  # else it is drawn ten times a second
     shown = screen.getvalue()
     assert "0 of 4 branches" in shown and "left" in shown
     assert "100 updates/s" in shown

@@ -43,6 +43,9 @@ class StudyView:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if exception[0] is None:
+            for bar in (self._whole, self._fleet):
+                self._bars.update(bar, completed=1.0, note="done")
         self._bars.stop()
 
     def __call__(self, event: "Event") -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError
 
 from fallow.agents import training
@@ -19,9 +20,11 @@ from fallow.study.fleets import PlannedFleet
 from fallow.study.folder import (
     FAILED,
     STATUS,
+    TABLE,
     Study,
     collect,
     is_done,
+    joined,
     open_study,
     read_json,
     read_study,
@@ -121,11 +124,11 @@ def run_ray(study: Study, watch: Watch, address: str | None = None) -> None:
     left = [one for one in study.fleets if not is_done(study.fleet_folder(one))]
     where = (str(study.folder), str(study.store.absolute()))
     waiting = {task.remote(*where, fleet.id): fleet for fleet in left}
-    seen: dict[str, float] = {}
+    news = News(study, watch)
     while waiting:
         done, _ = ray.wait(list(waiting), timeout=POLL_S)
         for fleet in waiting.values():
-            _tell_news(study, fleet, seen, watch)
+            news.tell(fleet)
         collect(study)
         for reference in done:
             waiting.pop(reference)
@@ -140,17 +143,34 @@ def work(folder: str, store: str, fleet_id: str) -> None:
     try_fleet(study, fleet, lambda _: None)
 
 
-def _tell_news(
-    study: Study, fleet: PlannedFleet, seen: dict[str, float], watch: Watch
-) -> None:
-    """Pass on what a worker wrote of its fleet since the last time."""
-    told: dict[str, Any] = read_json(study.fleet_folder(fleet) / STATUS)
-    if not told or told["time"] == seen.get(fleet.id):
-        return
-    seen[fleet.id] = told["time"]
-    rate = told["session_updates"] / max(told["session_s"], 1e-9)
-    place = (told["frame"], told["until_frame"], told["n_updates"], rate)
-    watch(Event(fleet, told["stage"], training.Progress(*place)))
+class News:
+    """What workers wrote of their fleets, told once."""
+
+    def __init__(self, study: Study, watch: Watch) -> None:
+        self._study, self._watch = study, watch
+        self._times: dict[str, float] = {}
+        self._frames: dict[str, int] = {}
+
+    def tell(self, fleet: PlannedFleet) -> None:
+        """Pass on what is new of a fleet."""
+        folder = self._study.fleet_folder(fleet)
+        told: dict[str, Any] = read_json(folder / STATUS)
+        if not told or told["time"] == self._times.get(fleet.id):
+            return
+        self._times[fleet.id] = told["time"]
+        rate = told["session_updates"] / max(told["session_s"], 1e-9)
+        place = (told["frame"], told["until_frame"], told["n_updates"], rate)
+        judged = self._judged(fleet, folder / TABLE)
+        self._watch(Event(fleet, told["stage"], training.Progress(*place, judged)))
+
+    def _judged(self, fleet: PlannedFleet, table: Path) -> np.ndarray | None:
+        """(R, n_episodes) of the last evaluation, if it is new."""
+        rows = joined([table])
+        last = max((row.frame for row in rows), default=0)
+        if last <= self._frames.get(fleet.id, 0):
+            return None
+        self._frames[fleet.id] = last
+        return np.array([row.returns for row in rows if row.frame == last])
 
 
 @contextlib.contextmanager

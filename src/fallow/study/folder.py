@@ -24,7 +24,7 @@ from fallow.results import COLUMNS, Evaluation, read_results, write_results
 from fallow.study.fleets import Cost, PlannedFleet, check_fit, fleets_of
 from fallow.study.plan import PLAN_FILE, Plan
 
-TABLE, STATUS = "results.csv", "status.json"
+TABLE, TRUNK_TABLE, STATUS = "results.csv", "trunks.csv", "status.json"
 DONE, FAILED = "done.json", "failed.json"
 PACKAGES = ("jax", "jaxlib", "mujoco", "numpy", "optax", "equinox")
 
@@ -151,9 +151,19 @@ def collect(study: Study) -> list[Evaluation]:
     tables = [study.fleet_folder(fleet) / TABLE for fleet in study.fleets]
     rows = joined(tables)
     write_results(study.table, rows)
-    trunks = [study.store / trunk.id / TABLE for trunk in study.plan.trunks()]
-    write_results(study.folder / "trunks.csv", joined(trunks))
+    _collect_trunks(study)
     return rows
+
+
+def _collect_trunks(study: Study) -> None:
+    """The trunks' tables in the plan's order; what was known of others stays."""
+    path = study.folder / TRUNK_TABLE
+    known = joined([path])
+    rows: list[Evaluation] = []
+    for trunk in study.plan.trunks():
+        own = joined([study.store / trunk.id / TABLE])
+        rows += own or [row for row in known if row.trunk == trunk.id]
+    write_results(path, rows)
 
 
 def joined(tables: Iterable[Path]) -> list[Evaluation]:

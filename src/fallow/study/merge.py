@@ -11,6 +11,7 @@ from fallow.study.folder import (
     DONE,
     STATUS,
     TABLE,
+    TRUNK_TABLE,
     Study,
     collect,
     difference,
@@ -48,9 +49,9 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Study:
     write_plan(study)
     for part in parts:
         _take(part, study)
+    tables = [part.folder / TRUNK_TABLE for part in parts]
+    write_results(out / TRUNK_TABLE, joined(tables))
     rows = collect(study)
-    tables = [part.folder / "trunks.csv" for part in parts]
-    write_results(out / "trunks.csv", joined(tables))
     write_parquet(out / "results.parquet", rows)
     return study
 

@@ -66,21 +66,22 @@ _add(
     "window",
     Cell(WALKER, "dreamer", ("none", *_recurring()), (*PAIR, LONG_WINDOW), "B"),
 )
-# for two cores in minutes: short, and without `none`, which is a third of the branches
+# for two cores in minutes: short, and without `none`, which is a third of the branches;
+# a faster `tiny` allows longer branches, change, period and evaluation in proportion
 _add(
     "demo",
     Cell(
         "cartpole-swingup",
         "dreamer",
-        ("gain", "recurring:period_frames=2000"),
-        ("passive", "recency:window_transitions=2000", "reset"),
+        ("gain", "recurring:period_frames=1000"),
+        ("passive", "recency:window_transitions=1000", "reset"),
     ),
     preset="tiny",
     seeds=(0, 1),
     trunk_frames=8_000,
-    branch_frames=8_000,
-    shift_frame=2_000,
-    evaluate_frames=2_000,
+    branch_frames=4_000,
+    shift_frame=1_000,
+    evaluate_frames=1_000,
     n_episodes=4,
     save_frames=4_000,
     capacity_transitions=20_000,

@@ -4,13 +4,16 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+from fallow import checkpoint
 from fallow.agents import saving, training
 from fallow.agents.fleet import Fleet, LearningError, build_agent
 from fallow.agents.results import Label
 from fallow.dynamics import PhysicsError
 from fallow.errors import FallowError
 from fallow.records import Branch
+from fallow.replay import saving as replay_saving
 from fallow.study.fleets import PlannedFleet
 from fallow.study.folder import (
     DONE,
@@ -65,6 +68,7 @@ def run_fleet(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
     folder = study.fleet_folder(fleet)
     with lock(folder.with_name(f"{fleet.id}.lock")):
         if is_done(folder):
+            _let_go(folder)
             return
         if (folder / DONE).exists():
             _tell_aside(study, fleet, watch, f"the table of {folder} was changed")
@@ -138,9 +142,6 @@ def _begin(study: Study, planned: PlannedFleet, fleet: Fleet) -> None:
 
 def _check_trunk(study: Study, trunk: str) -> None:
     """Set a trunk aside if one of its files is damaged, and say so."""
-    from fallow import checkpoint
-    from fallow.replay import saving as replay_saving
-
     place = place_of(trunk, study.store)
     try:
         checkpoint.load(place.agent, saving.KIND, saving.VERSION)
@@ -170,6 +171,11 @@ def _finish(study: Study, fleet: PlannedFleet) -> None:
         own = folder / "histories" / f"{index:03d}.fallow"
         link(own, study.folder / "histories" / f"{branch.id}.fallow")
     mark_done(folder)
+    _let_go(folder)
+
+
+def _let_go(folder: Path) -> None:
+    """Remove what a fleet that is done needs no more."""
     for name in ("checkpoint", "histories"):
         shutil.rmtree(folder / name, ignore_errors=True)
 
@@ -183,24 +189,25 @@ class Reporter:
         self._path = study.fleet_folder(fleet) / STATUS
         self._fleet, self._stage, self._watch = fleet, stage, watch
         self._began_s = self._written_s = time.monotonic()
-        self._first_updates: int | None = None
+        self._first: int | None = None
 
     def __call__(self, progress: training.Progress) -> None:
-        if self._first_updates is None and not progress.message:
-            self._first_updates = progress.n_updates
-            self._began_s = time.monotonic()
-        now_s = time.monotonic()
+        if not progress.message:
+            self._note(progress, time.monotonic())
+        self._watch(Event(self._fleet, self._stage, progress))
+
+    def _note(self, progress: training.Progress, now_s: float) -> None:
+        if self._first is None:
+            self._first, self._began_s = progress.n_updates, now_s
         is_last = progress.frame >= progress.until_frame
         if now_s - self._written_s > STATUS_S or is_last:
             self._write(progress, now_s)
             self._written_s = now_s
-        self._watch(Event(self._fleet, self._stage, progress))
 
     def _write(self, progress: training.Progress, now_s: float) -> None:
-        trained = (
-            self._fleet.trunks if self._stage == "trunks" else (self._fleet.branches)
-        )
-        made = progress.n_updates - (self._first_updates or progress.n_updates)
+        is_trunks = self._stage == "trunks"
+        company = len(self._fleet.trunks if is_trunks else self._fleet.branches)
+        made = progress.n_updates - (self._first or 0)
         write_json(
             self._path,
             {
@@ -208,7 +215,7 @@ class Reporter:
                 "frame": progress.frame,
                 "until_frame": progress.until_frame,
                 "n_updates": progress.n_updates,
-                "session_updates": made * len(trained),
+                "session_updates": made * company,
                 "session_s": now_s - self._began_s,
                 "time": time.time(),
             },
