@@ -206,7 +206,8 @@ def test_a_picture_holds_a_body_on_a_floor_and_nothing_behind(folder: Path) -> N
     if rendering.backend() is None:
         pytest.skip(NO_RENDERER)
     history = read_history(folder / "histories" / "trunk0.fallow")
-    first, later = rendering.film(history, 0, [0, 40], 100, 80)
+    shot = rendering.Shot(history, 0, [0, 40])
+    ((first, later),) = rendering.films([shot], 100, 80)
     assert first.shape == (80, 100, 4) and first.dtype == np.uint8
     assert (first[0, :, 3] == 0).all()  # sky
     assert (first[-1] == rendering.FLOOR_RGBA).all()
@@ -228,7 +229,15 @@ def test_without_a_renderer_there_is_a_note(folder: Path, monkeypatch) -> None:
     assert "neither EGL nor OSMesa" in shown.notes[0]
     history = read_history(folder / "histories" / "trunk0.fallow")
     with pytest.raises(FallowError, match="libosmesa6"):
-        next(rendering.film(history, 0, [0], 20, 20))
+        rendering.films([rendering.Shot(history, 0, [0])], 20, 20)
+
+
+def test_a_driver_that_ends_its_process_is_told(folder: Path, monkeypatch) -> None:
+    monkeypatch.setattr(rendering, "backend", lambda: "egl")
+    monkeypatch.setattr(rendering, "WORK", "import os; os.abort()")
+    history = read_history(folder / "histories" / "trunk0.fallow")
+    with pytest.raises(FallowError, match="egl cannot render: it died"):
+        rendering.films([rendering.Shot(history, 0, [0])], 20, 20)
 
 
 def test_a_driver_that_fails_is_a_note(folder: Path, monkeypatch) -> None:

@@ -1,27 +1,30 @@
 """Bodies as pictures: MuJoCo offscreen through EGL or OSMesa, where one of them works.
 
-A process can use one of them only, and a broken driver can end it, so each is tried in
-a process of its own first. `MUJOCO_GL` chooses, as everywhere with MuJoCo.
+A process can use one of them only, and a broken driver can end it, so all rendering is
+done in a process of its own. `MUJOCO_GL` chooses, as everywhere with MuJoCo.
 """
 
 import functools
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from typing import Any
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fallow.dynamics import Worlds, simulator
 from fallow.errors import FallowError
-from fallow.logs.history import History
+from fallow.logs.history import History, HistoryWriter, read_history
 from fallow.logs.resimulate import resimulate
 
 BACKENDS = ("egl", "osmesa")
 SWITCHED_OFF = ("disable", "disabled", "off", "false", "0")
 """Values of MUJOCO_GL with which MuJoCo does not render."""
-TRIAL_S = 60
+TRIAL_S, RENDER_S = 60, 600
 """After so long a driver that hangs counts as none."""
 TRIAL = """
 from fallow.report import rendering
@@ -29,6 +32,8 @@ from fallow.dynamics import Worlds
 view = rendering.View(rendering.context({backend!r}, 64, 64), 32, 32)
 assert view.picture(Worlds("pendulum-swingup")).any()
 """
+WORK = "import sys; from fallow.report import rendering; rendering.work(sys.argv[1])"
+JOB = "job.json"
 BODY_RGBA, EMISSION = (0.30, 0.53, 0.74, 1.0), 0.45
 FLOOR_RGBA = (138, 145, 153, 70)
 """Plain and half transparent, for light pages and dark ones."""
@@ -148,22 +153,69 @@ def _averaged(fine: np.ndarray) -> np.ndarray:
     return np.rint(mean).astype(np.uint8)
 
 
-def film(
-    history: History, episode: int, rows: Iterable[int], width: int, height: int
-) -> Iterator[np.ndarray]:
-    """Pictures (height, width, 4) of some rows of an episode, simulated again.
+class Shot(NamedTuple):
+    """An episode of a history, and the rows of it to show, in their order."""
+
+    history: History
+    episode: int
+    rows: Sequence[int]
+
+
+def films(shots: Sequence[Shot], width: int, height: int) -> list[np.ndarray]:
+    """Pictures (rows, height, width, 4) of each shot, simulated again.
 
     Raises:
-        FallowError: nothing can be rendered here, or the episode has no start.
+        FallowError: nothing can be rendered here, or the driver fails.
     """
     name = backend()
     if name is None:
         raise FallowError(NO_RENDERER)
-    wanted = sorted(set(rows))
-    view = View(context(name, FINER * width, FINER * height), width, height)
-    for row, worlds in enumerate(resimulate(history, episode)):
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for index, shot in enumerate(shots):
+            with HistoryWriter(_history(folder, index), shot.history.header) as writer:
+                writer.add(shot.history.episodes[shot.episode])
+        rows = [list(shot.rows) for shot in shots]
+        job = {"backend": name, "rows": rows, "size": [width, height]}
+        (folder / JOB).write_text(json.dumps(job))
+        command = [sys.executable, "-c", WORK, place]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=RENDER_S)
+        except subprocess.TimeoutExpired:
+            raise FallowError(f"{name} did not render within {RENDER_S} s") from None
+        if done.returncode:
+            told = done.stderr.decode(errors="replace").strip().splitlines()
+            raise FallowError(
+                f"{name} cannot render: {told[-1] if told else 'it died'}"
+            )
+        return [np.load(_pictures(folder, index)) for index in range(len(shots))]
+
+
+def work(place: str) -> None:
+    """What the process does that renders: all shots of a job."""
+    folder = Path(place)
+    job = json.loads((folder / JOB).read_text())
+    width, height = job["size"]
+    opened = context(job["backend"], FINER * width, FINER * height)
+    for index, rows in enumerate(job["rows"]):
+        shot = Shot(read_history(_history(folder, index)), 0, rows)
+        seen = list(_film(View(opened, width, height), shot))
+        np.save(_pictures(folder, index), np.stack(seen))
+
+
+def _film(view: View, shot: Shot) -> Iterator[np.ndarray]:
+    wanted = list(shot.rows)
+    for row, worlds in enumerate(resimulate(shot.history, shot.episode)):
         if wanted and row == wanted[0]:
             wanted.pop(0)
             yield view.picture(worlds)
         if not wanted:
             return
+
+
+def _history(folder: Path, index: int) -> Path:
+    return folder / f"{index}.fallow"
+
+
+def _pictures(folder: Path, index: int) -> Path:
+    return folder / f"{index}.npy"

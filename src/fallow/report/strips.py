@@ -102,8 +102,8 @@ def strip(
         figure = Figure(figsize=(WIDTH_IN * 1.3, ROW_IN * len(scene.episodes) + 0.3))
         grid = figure.subplots(len(scene.episodes), len(shown), squeeze=False)
         look = looks(list(scene.episodes))
-        for row, (rule, episode) in zip(grid, scene.episodes.items(), strict=True):
-            pictures = rendering.film(scene.histories[rule], episode, shown, *FRAME_PX)
+        films = _films(scene, shown)
+        for row, rule, pictures in zip(grid, scene.episodes, films, strict=True):
             for axes, picture in zip(row, pictures, strict=True):
                 axes.imshow(picture, aspect="equal", interpolation="antialiased")
                 axes.set(xticks=[], yticks=[])
@@ -129,10 +129,7 @@ def film(scene: Scene) -> bytes:
         FallowError: nothing can be rendered here.
     """
     rows = range(0, min(FILM_ROWS, scene.n_transitions) + 1, FILM_EVERY)
-    films = [
-        list(rendering.film(scene.histories[rule], episode, rows, *FRAME_PX))
-        for rule, episode in scene.episodes.items()
-    ]
+    films = _films(scene, rows)
     pictures = [Image.fromarray(np.hstack(row)) for row in zip(*films, strict=True)]
     step_s = next(iter(scene.histories.values())).header.control_step_s
     file = io.BytesIO()
@@ -147,3 +144,12 @@ def film(scene: Scene) -> bytes:
         method=2,
     )
     return file.getvalue()
+
+
+def _films(scene: Scene, rows: Sequence[int]) -> list[np.ndarray]:
+    """The pictures of every rule at some rows."""
+    shots = [
+        rendering.Shot(scene.histories[rule], episode, rows)
+        for rule, episode in scene.episodes.items()
+    ]
+    return rendering.films(shots, *FRAME_PX)
