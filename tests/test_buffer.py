@@ -344,6 +344,10 @@ def test_files_that_cannot_be_loaded(tmp_path: Path) -> None:
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:
+    import errno
+
+    from safetensors import SafetensorError
+
     from fallow import checkpoint
 
     path = tmp_path / "buffer"
@@ -352,9 +356,10 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:
 
     def no_space(arrays, part, metadata) -> None:
         Path(part).write_bytes(b"half")
-        raise OSError("no space left on device")
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
 
     monkeypatch.setattr(checkpoint, "save_file", no_space)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(OSError, match="No space") as raised:
         filled(400).save(path)
+    assert raised.value.errno == errno.ENOSPC
     assert path.read_bytes() == good and list(tmp_path.iterdir()) == [path]

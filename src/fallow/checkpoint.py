@@ -5,6 +5,7 @@ all bytes in its metadata. It is written under another name and renamed, so the 
 stays whole until the new one is.
 """
 
+import errno
 import json
 import os
 import zlib
@@ -26,7 +27,11 @@ def save(
     arrays: Mapping[str, np.ndarray],
     header: Mapping[str, Any],
 ) -> None:
-    """Write a `kind` of file, or leave the old one as it is."""
+    """Write a `kind` of file, or leave the old one as it is.
+
+    Raises:
+        OSError: it cannot be written, as with no space left.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     packed = {name: np.asarray(array, order="C") for name, array in arrays.items()}
@@ -39,6 +44,9 @@ def save(
     try:
         save_file(packed, part, metadata)
         os.replace(part, path)
+    except SafetensorError as error:  # the only kind it has, also for a full disk
+        full = os.strerror(errno.ENOSPC) in str(error)
+        raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from error
     finally:
         part.unlink(missing_ok=True)
 

@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 
 from fallow import seeds
-from fallow.diagnose import diagnose
+from fallow.diagnose import diagnose_log
 from fallow.dynamics import EPISODE_FRAMES, Worlds
 from fallow.errors import FallowError
-from fallow.logs import read_history
-from fallow.logs.history import HistoryWriter
+from fallow.logs.joining import read_joined
 from fallow.report.words import advice
 from fallow.results import read_results
-from fallow.study.plan import Plan, PlannedBranch
+from fallow.study.plan import Plan
 
 TIMES_RANDOM = 3
 """A trunk that reaches less than so many times a random policy has learned little."""
@@ -74,22 +73,10 @@ def told_selector(plan: Plan, folder: Path) -> Iterator[str]:
             continue
         which = f"  {branch.condition}, seed {branch.seed}"
         try:
-            yield f"{which}: {advice(diagnose(joined_history(folder, branch)))}"
+            log = read_joined(
+                folder / "histories" / f"{branch.trunk}.fallow",
+                folder / "histories" / f"{branch.id}.fallow",
+            )
+            yield f"{which}: {advice(diagnose_log(log))}"
         except FallowError as error:
             yield f"{which}: nothing, since {error}"
-
-
-def joined_history(folder: Path, branch: PlannedBranch) -> Path:
-    """The history of a branch with its trunk's in front, as a file of its own.
-
-    `fallow diagnose` reads it like any other.
-    """
-    histories = folder / "histories"
-    before = read_history(histories / f"{branch.trunk}.fallow")
-    after = read_history(histories / f"{branch.id}.fallow")
-    path = folder / "selector" / f"{branch.id}.fallow"
-    path.unlink(missing_ok=True)
-    with HistoryWriter(path, after.header) as writer:
-        for episode in (*before.episodes, *after.episodes):
-            writer.add(episode)
-    return path

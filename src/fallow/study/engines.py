@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 
 from fallow.agents import training
 from fallow.agents.compiling import keep_compiled
@@ -178,9 +177,8 @@ def _space_told(study: Study) -> Iterator[None]:
     """Say in one sentence that there is no space left."""
     try:
         yield
-    except (OSError, SafetensorError) as error:
-        full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-        if not full and "No space left" not in str(error):
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise FallowError(
             f"no space is left for {study.folder} or its trunks at {study.store}; the "
