@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fallow.diagnose import diagnose
+from fallow.diagnose import diagnose_log
 from fallow.dynamics import Condition
 from fallow.logs import read_history
+from fallow.logs.joining import read_joined
 from fallow.logs.simulate import simulate as simulate_history
 from fallow.replay import Rule
 from fallow.report.demo import simulate
@@ -95,7 +96,10 @@ def test_the_selector_reads_trunk_and_branch_as_one(tmp_path: Path) -> None:
     passive = [branch for branch in PLAN.branches() if branch.rule == "passive"]
     assert len(lines) == len(passive) == 4
     for line, branch in zip(lines, passive, strict=True):
-        found = diagnose(tmp_path / "selector" / f"{branch.id}.fallow")
+        ends = (
+            tmp_path / "histories" / f"{id}.fallow" for id in (branch.trunk, branch.id)
+        )
+        found = diagnose_log(read_joined(*ends))
         assert found.log.n_episodes == 10
         changes = (5,) if branch.condition == "gain" else ()
         assert found.truth.change_points == changes
