@@ -156,6 +156,20 @@ def test_one_branch_out_of_a_fleet_begins_others(three: Fleet, tmp_path) -> None
     assert any(not np.array_equal(a, b) for a, b in pairs)
 
 
+def test_a_body_that_changes_at_the_branch_point_is_noted(three, tmp_path) -> None:
+    saving.save(three, tmp_path / "saved")
+    now = f"gain:shift_frame={three.frame}"
+    later = f"gain:shift_frame={three.frame + 8}"
+    fleet = fleet_of(Branch(1, now, "reset"), Branch(1, later, "reset"))
+    saving.begin(fleet, [saving.Place(tmp_path / "saved", 1)] * 2)
+    first, second = fleet.buffer.books
+    assert first.changes == [first.now] and second.changes == []
+    saving.save(fleet, tmp_path / "again")
+    resumed = fleet_of(*fleet.branches)
+    saving.load(resumed, tmp_path / "again")
+    assert resumed.buffer.books[0].changes == first.changes
+
+
 def test_histories_hold_what_was_lived(tmp_path) -> None:
     fleet = fleet_of(Branch(0))
     fleet.record(tmp_path)

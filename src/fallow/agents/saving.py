@@ -19,7 +19,9 @@ import numpy as np
 from fallow import checkpoint, options
 from fallow.agents.fleet import Fleet
 from fallow.agents.programs import named
+from fallow.dynamics import Condition
 from fallow.errors import FallowError
+from fallow.records import NO_REGIME
 from fallow.replay import Rule
 
 KIND, VERSION = "branch", 1
@@ -100,8 +102,8 @@ Loaded = tuple[dict[str, np.ndarray], dict[str, Any]]
 def begin(fleet: Fleet, places: Sequence[Place]) -> list[Loaded]:
     """Begin each branch from a saved one, with its own condition and rule.
 
-    A branch whose rule is not the saved one goes on under its own. Returns what was
-    read.
+    A branch whose rule is not the saved one goes on under its own, and one whose body
+    is not the saved one's has just changed. Returns what was read.
 
     Raises:
         FallowError: not one place for each branch, a file that is missing, damaged or
@@ -142,6 +144,10 @@ def begin(fleet: Fleet, places: Sequence[Place]) -> list[Loaded]:
         }
     )
     fleet.begins = np.stack([own["begins"] for own in arrays])
+    for index, (_, header) in enumerate(loaded):
+        before = Condition.parse(header["branch"]["condition"]).regime(header["frame"])
+        if before not in (None, NO_REGIME, int(fleet.worlds.regime[index])):
+            fleet.buffer.note_change(index)
     return loaded
 
 

@@ -69,21 +69,21 @@ _add(
 # for two cores in minutes: short, and without `none`, which is a third of the branches;
 # a faster `tiny` allows longer branches, change, period and evaluation in proportion
 _add(
-    "demo",
+    "demo",  # the change comes at once, so that enough of the little is after it
     Cell(
         "cartpole-swingup",
         "dreamer",
-        ("gain", "recurring:period_frames=1000"),
-        ("passive", "recency:window_transitions=1000", "reset"),
+        ("gain", "recurring:period_frames=4000"),
+        ("passive", "recency:window_transitions=2000", "reset"),
     ),
     preset="tiny",
     seeds=(0, 1),
     trunk_frames=8_000,
-    branch_frames=4_000,
-    shift_frame=1_000,
-    evaluate_frames=1_000,
-    n_episodes=4,
-    save_frames=4_000,
+    branch_frames=8_000,
+    shift_frame=0,
+    evaluate_frames=4_000,
+    n_episodes=5,
+    save_frames=8_000,
     capacity_transitions=20_000,
     seeds_per_fleet=2,  # so that little is compiled
 )
