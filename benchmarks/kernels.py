@@ -16,7 +16,7 @@ import time
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer import kernels
+from fallow.agents.dreamer import tiles
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.dreamer.steps import (
     Logits,
@@ -92,11 +92,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preset", default="lean")
     parser.add_argument("--branches", type=int, default=80)
-    parser.add_argument("--tiles", nargs="+", type=int, default=[kernels.TILE])
-    parser.add_argument("--warps", nargs="+", type=int, default=[kernels.N_WARPS])
+    parser.add_argument("--tiles", nargs="+", type=int, default=[tiles.TILE])
+    parser.add_argument("--warps", nargs="+", type=int, default=[tiles.N_WARPS])
     given = parser.parse_args()
     config = PRESETS[given.preset]
-    if not kernels.available():
+    if not tiles.available():
         raise SystemExit("there is no GPU here that the kernels can be compiled for")
     peak = bandwidth()
     print(f"{jax.devices()[0].device_kind}, {peak / 1e12:.2f} TB/s, microseconds")
@@ -106,11 +106,11 @@ def main() -> None:
     imagined = config.n_starts * (config.horizon - 1)
     for n_rows in (config.batch, config.n_starts, imagined):
         for name, (step, arrays) in steps_of(config, given.branches, n_rows).items():
-            kernels.available = lambda: False
+            tiles.available = lambda: False
             programs = {"plain": compiled(step, arrays)}
-            kernels.available = lambda: True
+            tiles.available = lambda: True
             for choice in choices:
-                kernels.TILE, kernels.N_WARPS = choice
+                tiles.TILE, tiles.N_WARPS = choice
                 programs[choice] = compiled(lambda *a, s=step: s(*a), arrays)
             times = {key: [] for key in programs}
             for _ in range(N_ROUNDS):

@@ -14,11 +14,11 @@ from fallow.agents.dreamer import (
     cost,
     follow,
     hoist,
-    kernels,
     latent,
     layers,
     losses,
     steps,
+    tiles,
     train,
 )
 from fallow.agents.dreamer.config import PRESETS, Config
@@ -261,7 +261,7 @@ def test_kernels_change_no_gradient(learner, batch, monkeypatch) -> None:
         gradients_of_the_model(learner, batch),
         gradients_of_the_actor(learner, batch),
     )
-    monkeypatch.setattr(kernels, "available", lambda: True)
+    monkeypatch.setattr(tiles, "available", lambda: True)
     monkeypatch.setattr(layers, "keeps_all", lambda: False)
     fused = (
         gradients_of_the_model(learner, batch),

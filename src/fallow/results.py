@@ -15,8 +15,8 @@ from fallow.errors import FallowError
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """One evaluation of one branch: a row of the table."""
+class Label:
+    """What a branch is called in all its rows."""
 
     task: str
     agent: str
@@ -27,6 +27,12 @@ class Evaluation:
     seed: int
     trunk: str
     """Id of the run that the branch goes on from; empty if there was none."""
+
+
+@dataclass(frozen=True)
+class Evaluation(Label):
+    """One evaluation of one branch: a row of the table."""
+
     frame: int
     """Of the agent's clock, trunk included."""
     branch_frame: int

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -11,20 +11,7 @@ from fallow.agents.fleet import Fleet
 from fallow.records import NO_REGIME
 from fallow.replay.book import FREE, Book
 from fallow.replay.staleness import interval_auc
-from fallow.results import Evaluation, read_results, write_results
-
-
-@dataclass(frozen=True)
-class Label:
-    """What a branch is called in all its rows."""
-
-    task: str
-    agent: str
-    preset: str
-    condition: str
-    rule: str
-    seed: int
-    trunk: str = ""
+from fallow.results import Evaluation, Label, read_results, write_results
 
 
 class Results:

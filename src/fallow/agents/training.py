@@ -17,12 +17,12 @@ from fallow import options
 from fallow.agents import saving
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.memory import fleets_that_fit
-from fallow.agents.results import Label, Results
+from fallow.agents.results import Results
 from fallow.dynamics import Condition
 from fallow.errors import FallowError
 from fallow.records import Branch
 from fallow.replay import Rule
-from fallow.results import read_results, write_results
+from fallow.results import Label, read_results, write_results
 
 REPORT_STEPS = 100
 """Steps between two reports of progress."""
@@ -149,7 +149,7 @@ def _train_part(
     agent = build_agent(run.task, run.agent, run.preset)
     fleet = Fleet(run.task, agent, branches, run.capacity_transitions)
     labels = [
-        Label(run.task, run.agent, run.preset, own.condition, own.rule, own.seed)
+        Label(run.task, run.agent, run.preset, own.condition, own.rule, own.seed, "")
         for own in branches
     ]
     live(fleet, run.leg, folder, labels, watch)

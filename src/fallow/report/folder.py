@@ -3,32 +3,26 @@
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from fallow import seeds
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import SHIFT_FRAME, Drift, Permanent, Recurring
 from fallow.errors import FallowError
-from fallow.results import Evaluation, read_results
+from fallow.results import Evaluation, Label, read_results
 from fallow.study.statistics import Returns, returns_of
 
 TABLE, PLAN = "results.csv", "plan.json"
 
 
-class Planned(NamedTuple):
-    """A branch that the plan asks for."""
+@dataclass(frozen=True)
+class Planned(Label):
+    """A branch that the plan asks for; what it does not say is empty."""
 
-    task: str
-    agent: str
-    preset: str
-    condition: str
-    rule: str
-    seed: int
-    trunk: str = ""
-    id: str = ""
+    id: str
 
 
 @dataclass(frozen=True)
@@ -191,7 +185,8 @@ def _trunk_set(trunk: Mapping[str, Any], names: set[str]) -> str:
 
 
 def _planned(one: Mapping[str, Any]) -> Planned:
-    texts = {name: str(one.get(name, "")) for name in Planned._fields if name != "seed"}
+    names = {name.name for name in fields(Planned)} - {"seed"}
+    texts = {name: str(one.get(name, "")) for name in names}
     return Planned(**texts, seed=_whole(one.get("seed"), -1))
 
 

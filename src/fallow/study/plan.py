@@ -18,6 +18,7 @@ from fallow.agents import AGENTS
 from fallow.dynamics.conditions import Condition
 from fallow.errors import FallowError, unknown
 from fallow.replay.rules import Rule
+from fallow.results import Label
 from fallow.study.checks import check_cell, check_plan
 
 ALGORITHM = 1
@@ -63,22 +64,19 @@ class PlannedTrunk:
 
 
 @dataclass(frozen=True)
-class PlannedBranch:
+class PlannedBranch(Label):
     """One continuation of a trunk under one condition and one rule."""
 
-    task: str
-    agent: str
-    preset: str
-    condition: str
-    """Frames counted from the branch point."""
-    rule: str
-    seed: int
-    trunk: str
-    """Id of its trunk."""
     id: str
     training_seed: int
     world_condition: str
     """Frames counted on the agent's clock, trunk included."""
+
+    @property
+    def label(self) -> Label:
+        """What its rows are called."""
+        names = (field.name for field in dataclasses.fields(Label))
+        return Label(*(getattr(self, name) for name in names))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 from fallow import checkpoint
 from fallow.agents import saving, training
 from fallow.agents.fleet import Fleet, LearningError, build_agent
-from fallow.agents.results import Label
 from fallow.dynamics import PhysicsError
 from fallow.errors import FallowError
 from fallow.records import Branch
@@ -90,18 +89,7 @@ def _live(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
         Branch(own.training_seed, own.world_condition, own.rule)
         for own in fleet.branches
     ]
-    labels = [
-        Label(
-            own.task,
-            own.agent,
-            own.preset,
-            own.condition,
-            own.rule,
-            own.seed,
-            own.trunk,
-        )
-        for own in fleet.branches
-    ]
+    labels = [own.label for own in fleet.branches]
     leg = training.Leg(
         plan.trunk_frames + plan.branch_frames,
         plan.evaluate_frames,

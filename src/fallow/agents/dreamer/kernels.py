@@ -4,14 +4,13 @@ A compiler makes two or three passes of a norm and what follows it, and a dozen 
 kernels of a draw and its gradient; for many rows the passes are what an update waits
 for, for few rows the number of kernels is. Here a tile of rows is read once, all is
 computed in registers, and what is needed afterwards is written once. The plain forms,
-used everywhere else, are in `layers`, `follow` and `latent`; tests hold both together.
+used everywhere else, are in `steps` and `latent`; tests hold both together.
 
 All arrays are (rows, width) of one branch; a map over branches becomes an axis of the
 grid. Set FALLOW_KERNELS=off to do without them.
 """
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -19,33 +18,13 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
 from fallow.agents.dreamer.latent import UNIMIX
-
-TILE = 2048
-"""Numbers that a program holds at once; as many again for each array it reads."""
-MAX_TILES = 16
-"""Tiles that a program goes through where it sums over rows."""
-MIN_PROGRAMS = 64
-"""Programs for each branch, below which tiles are not put together."""
-MIN_WIDTH = 16
-N_WARPS = 4
-"""Of 32 threads, for each program."""
-
-
-def available() -> bool:
-    """Whether there is a GPU that these kernels can be compiled for."""
-    if os.environ.get("FALLOW_KERNELS") == "off" or jax.default_backend() != "gpu":
-        return False
-    try:
-        _parameters()
-    except ImportError:  # the way from Pallas to Triton is not in every jax
-        return False
-    return True
-
-
-def fits(*widths: int) -> bool:
-    """Whether rows of these widths can be handled: powers of two only."""
-    return available() and all(w >= MIN_WIDTH and w & (w - 1) == 0 for w in widths)
-
+from fallow.agents.dreamer.tiles import (
+    call,
+    rows_block,
+    tile_rows,
+    tiles_together,
+    whole_block,
+)
 
 # -------------------------------------------------------------------- norm and SiLU
 
@@ -64,12 +43,12 @@ def norm_silu(
         y_ref[...] = (normed * _sigmoid(normed)).astype(y_ref.dtype)
 
     n, width = x.shape
-    rows = _tile(n, width)
-    return _call(
+    rows = tile_rows(n, width)
+    return call(
         kernel,
         n // rows,
-        [_rows(rows, width), _whole(width), _whole(width)],
-        [_rows(rows, width)],
+        [rows_block(rows, width), whole_block(width), whole_block(width)],
+        [rows_block(rows, width)],
         [jax.ShapeDtypeStruct(x.shape, x.dtype)],
     )(x, scale, shift)[0]
 
@@ -83,8 +62,8 @@ def norm_silu_back(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Gradients of scale, shift and x."""
     n, width = x.shape
-    rows = _tile(n, width)
-    n_tiles = _tiles_together(n // rows)
+    rows = tile_rows(n, width)
+    n_tiles = tiles_together(n // rows)
 
     def kernel(
         x_ref: Any, d_y_ref: Any, scale_ref: Any, shift_ref: Any, *out_refs: Any
@@ -107,12 +86,12 @@ def norm_silu_back(
         d_shift_ref[...] = d_shift[None]
 
     n_programs = n // (rows * n_tiles)
-    wide, sums = _rows(rows * n_tiles, width), _rows(1, width)
+    wide, sums = rows_block(rows * n_tiles, width), rows_block(1, width)
     partial_sums = jax.ShapeDtypeStruct((n_programs, width), jnp.float32)
-    d_x, d_scale, d_shift = _call(
+    d_x, d_scale, d_shift = call(
         kernel,
         n_programs,
-        [wide, wide, _whole(width), _whole(width)],
+        [wide, wide, whole_block(width), whole_block(width)],
         [wide, sums, sums],
         [jax.ShapeDtypeStruct(x.shape, x.dtype), partial_sums, partial_sums],
     )(x, d_y, scale, shift)
@@ -141,17 +120,17 @@ def norm_gates(
         update = _sigmoid(update - 1)
         new_ref[...] = update * candidate + (1 - update) * deter_ref[...]
 
-    rows = _tile(n, 4 * width)
-    return _call(
+    rows = tile_rows(n, 4 * width)
+    return call(
         kernel,
         n // rows,
         [
-            _rows(rows, 3 * width),
-            _rows(rows, width),
-            _whole(3 * width),
-            _whole(3 * width),
+            rows_block(rows, 3 * width),
+            rows_block(rows, width),
+            whole_block(3 * width),
+            whole_block(3 * width),
         ],
-        [_rows(rows, width)],
+        [rows_block(rows, width)],
         [jax.ShapeDtypeStruct(deter.shape, deter.dtype)],
     )(x, deter, scale, shift)[0]
 
@@ -166,8 +145,8 @@ def norm_gates_back(
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Gradients of scale, shift, x and deter."""
     n, width = deter.shape
-    rows = _tile(n, 4 * width)
-    n_tiles = _tiles_together(n // rows)
+    rows = tile_rows(n, 4 * width)
+    n_tiles = tiles_together(n // rows)
 
     def kernel(
         x_ref: Any, deter_ref: Any, d_new_ref: Any, scale_ref: Any, shift_ref: Any,
@@ -207,13 +186,13 @@ def norm_gates_back(
             d_shift_ref[:, place] = sums[3 + k][None]
 
     n_programs = n // (rows * n_tiles)
-    wide, narrow = (_rows(rows * n_tiles, w) for w in (3 * width, width))
+    wide, narrow = (rows_block(rows * n_tiles, w) for w in (3 * width, width))
     partial_sums = jax.ShapeDtypeStruct((n_programs, 3 * width), jnp.float32)
-    d_x, d_deter, d_scale, d_shift = _call(
+    d_x, d_deter, d_scale, d_shift = call(
         kernel,
         n_programs,
-        [wide, narrow, narrow, _whole(3 * width), _whole(3 * width)],
-        [wide, narrow, _rows(1, 3 * width), _rows(1, 3 * width)],
+        [wide, narrow, narrow, whole_block(3 * width), whole_block(3 * width)],
+        [wide, narrow, rows_block(1, 3 * width), rows_block(1, 3 * width)],
         [
             jax.ShapeDtypeStruct(x.shape, x.dtype),
             jax.ShapeDtypeStruct(deter.shape, deter.dtype),
@@ -245,12 +224,16 @@ def draw(
         out_ref[...] = (classes == chosen).astype(out_ref.dtype)
 
     shape = (n_categoricals, n_classes)
-    rows = _tile(n, product.shape[-1])
+    rows = tile_rows(n, product.shape[-1])
     logits = pl.BlockSpec((rows, *shape), lambda i: (i, 0, 0))
-    drawn = _call(
+    drawn = call(
         kernel,
         n // rows,
-        [logits, pl.BlockSpec(shape, lambda i: (0, 0)), _rows(rows, n_categoricals)],
+        [
+            logits,
+            pl.BlockSpec(shape, lambda i: (0, 0)),
+            rows_block(rows, n_categoricals),
+        ],
         [logits],
         [jax.ShapeDtypeStruct((n, *shape), product.dtype)],
     )(product.reshape(n, *shape), bias.reshape(shape), uniform)[0]
@@ -273,9 +256,9 @@ def draw_back(
         mean = (soft * d_soft).sum(-1)[..., None]
         out_ref[...] = (soft * (d_soft - mean)).astype(out_ref.dtype)
 
-    rows = _tile(n, width)
+    rows = tile_rows(n, width)
     logits = pl.BlockSpec((rows, *shape), lambda i: (i, 0, 0))
-    d_logits = _call(
+    d_logits = call(
         kernel,
         n // rows,
         [logits, pl.BlockSpec(shape, lambda i: (0, 0)), logits],
@@ -354,52 +337,3 @@ def _tanh(x: jax.Array) -> jax.Array:
 def _silu_slope(x: jax.Array) -> jax.Array:
     gate = _sigmoid(x)
     return gate * (1 + x * (1 - gate))
-
-
-# -------------------------------------------------------------------- a kernel's frame
-
-
-def _parameters() -> Any:
-    from jax.experimental.pallas import triton
-
-    return triton.CompilerParams(num_warps=N_WARPS)
-
-
-def _call(
-    kernel: Callable[..., None],
-    n_programs: int,
-    in_specs: Sequence[pl.BlockSpec],
-    out_specs: Sequence[pl.BlockSpec],
-    out_shape: Sequence[jax.ShapeDtypeStruct],
-) -> Callable[..., list[jax.Array]]:
-    on_gpu = jax.default_backend() == "gpu"
-    return pl.pallas_call(
-        kernel,
-        grid=(n_programs,),
-        in_specs=list(in_specs),
-        out_specs=list(out_specs),
-        out_shape=list(out_shape),
-        interpret=not on_gpu,
-        compiler_params=_parameters() if on_gpu else None,
-    )
-
-
-def _rows(rows: int, width: int) -> pl.BlockSpec:
-    """The i-th so many rows."""
-    return pl.BlockSpec((rows, width), lambda i: (i, 0))
-
-
-def _whole(width: int) -> pl.BlockSpec:
-    """A vector that every program reads."""
-    return pl.BlockSpec((width,), lambda i: (0,))
-
-
-def _tile(n: int, width: int) -> int:
-    """Rows of a tile: a power of two that divides n and keeps within the tile."""
-    return max(1, min(n & -n, TILE // width))
-
-
-def _tiles_together(n_tiles: int) -> int:
-    """Tiles a program goes through: a power of two that divides their number."""
-    wanted = min(MAX_TILES, max(1, n_tiles // MIN_PROGRAMS))
-    return min(n_tiles & -n_tiles, 1 << (wanted.bit_length() - 1))

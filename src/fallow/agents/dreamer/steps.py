@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer import kernels, latent
+from fallow.agents.dreamer import kernels, latent, tiles
 from fallow.agents.shared.layers import Norm
 
 # ---------------------------------------------------------------- norm and SiLU
@@ -19,14 +19,14 @@ from fallow.agents.shared.layers import Norm
 
 def activate(norm: Norm, x: jax.Array) -> jax.Array:
     """What follows a block's product (…, W), in its type: silu(norm(x))."""
-    if kernels.fits(x.shape[-1]):
+    if tiles.fits(x.shape[-1]):
         return _fused_activate(norm, x)
     return jax.nn.silu(norm(x)).astype(x.dtype)
 
 
 def activate_back(norm: Norm, x: jax.Array, d_y: jax.Array) -> tuple[Norm, jax.Array]:
     """Gradients of norm and x, from that of the outcome."""
-    if not kernels.fits(x.shape[-1]):
+    if not tiles.fits(x.shape[-1]):
         return jax.vjp(activate, norm, x)[1](d_y)
     d_scale, d_shift, d_x = kernels.norm_silu_back(
         norm.scale, norm.shift, _flat(x), _flat(d_y), norm.epsilon
@@ -51,7 +51,7 @@ _fused_activate.defvjp(
 
 def recur(norm: Norm, x: jax.Array, deter: jax.Array) -> jax.Array:
     """From the joint product of input and deter (…, 3 D) to the next deter (…, D)."""
-    if kernels.fits(deter.shape[-1]):
+    if tiles.fits(deter.shape[-1]):
         return _fused_recur(norm, x, deter)
     return gates(norm(x), deter)
 
@@ -72,7 +72,7 @@ def recur_back(
     norm: Norm, x: jax.Array, deter: jax.Array, d_new: jax.Array
 ) -> tuple[Norm, jax.Array, jax.Array]:
     """Gradients of norm, x and deter, from that of the next deter."""
-    if not kernels.fits(deter.shape[-1]):
+    if not tiles.fits(deter.shape[-1]):
         return jax.vjp(recur, norm, x, deter)[1](d_new)
     d_scale, d_shift, d_x, d_deter = kernels.norm_gates_back(
         norm.scale, norm.shift, _flat(x), _flat(deter), _flat(d_new), norm.epsilon
@@ -113,7 +113,7 @@ class Logits(eqx.Module):
     @property
     def fits(self) -> bool:
         """Whether a kernel can draw from them."""
-        return kernels.fits(self.product.shape[-1], 16 * self.shape[1])
+        return tiles.fits(self.product.shape[-1], 16 * self.shape[1])
 
 
 def draw(logits: Logits, uniform: jax.Array | None) -> jax.Array:
