@@ -5,7 +5,7 @@ import subprocess
 import sys
 import webbrowser
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import made_up_study as made_up
@@ -18,7 +18,7 @@ from fallow.report.folder import read_study, trunk_sets_of
 from fallow.report.missing import missing
 from fallow.report.saving import Picture, file_name, named_apart
 from fallow.results import Evaluation, append_results
-from fallow.seeds import derive
+from fallow.study.named import STUDIES
 
 GAIN = [level for level in made_up.table1() if level.condition == "gain"]
 PAIR = GAIN[:2]
@@ -259,15 +259,13 @@ def test_titles_that_make_one_file_name_are_told_apart() -> None:
     assert file_name("Gain (g=0.5), é/..") == "gain-g-0-5"
 
 
-def test_sets_of_trunks_are_told_apart_by_their_seeds() -> None:
-    cells = [{"trunk_set": "A"}, {"trunk_set": "B"}]
-    trunks = [
-        {"id": "one", "seed": 3, "training_seed": 3},
-        {"id": "two", "seed": 3, "training_seed": derive(3, "trunk set B")},
-    ]
-    about = {"plan": {"cells": cells}, "trunks": trunks}
-    assert trunk_sets_of(about) == {"one": "A", "two": "B"}
-    assert trunk_sets_of({"plan": {"cells": cells[:1]}, "trunks": trunks}) == {}
+def test_sets_of_trunks_are_told_apart() -> None:
+    two_sets, one_set = (STUDIES[name].trunks() for name in ("magnitude", "table2"))
+    about = {"trunks": [asdict(trunk) for trunk in two_sets]}
+    assert trunk_sets_of(about) == {trunk.id: trunk.trunk_set for trunk in two_sets}
+    assert sorted(set(trunk_sets_of(about).values())) == ["A", "B"]
+    about = {"trunks": [asdict(trunk) for trunk in one_set]}
+    assert trunk_sets_of(about) == {}
 
 
 def test_two_rows_that_do_not_agree_are_an_error(tmp_path: Path, run) -> None:

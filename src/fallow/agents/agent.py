@@ -35,6 +35,13 @@ class Schedule(NamedTuple):
     within_episodes: bool = False
     """Sequences never leave an episode, and only finished episodes are drawn."""
 
+    def updates_due(self, n_steps: int) -> int:
+        """Updates that must have been made after so many steps of all worlds."""
+        lived = n_steps - self.prefill_steps
+        if lived < 0:
+            return 0
+        return self.pretrain_updates + int(lived * self.updates_per_step)
+
 
 class Agent(Protocol):
     """One branch's agent. Nothing in it knows that it has siblings."""

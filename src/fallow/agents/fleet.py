@@ -153,20 +153,13 @@ class Fleet:
         while self.frame < until_frame:
             self.step()
 
-    def _due(self, n_steps: int) -> int:
-        """Updates that must have been made after so many steps."""
-        lived = n_steps - self.schedule.prefill_steps
-        return self.schedule.pretrain_updates + int(
-            lived * self.schedule.updates_per_step
-        )
-
     def _catch_up(self, n_steps: int, most: int) -> None:
         """The updates due after `n_steps`, at most so many of a branch.
 
         How many a branch makes depends on nothing but its own past.
         """
         schedule = self.schedule
-        owed = self._due(n_steps) - self.updates
+        owed = schedule.updates_due(n_steps) - self.updates
         ready = self.buffer.can_draw(schedule.length, schedule.within_episodes)
         patience = WAIT_EPISODES * EPISODE_FRAMES // self.worlds.action_repeat
         most_owed = schedule.pretrain_updates + patience * schedule.updates_per_step

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fallow import seeds
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import SHIFT_FRAME, Drift, Permanent, Recurring
 from fallow.errors import FallowError
@@ -159,29 +158,14 @@ def planned_of(about: Mapping[str, Any]) -> tuple[Planned, ...]:
 
 def trunk_sets_of(about: Mapping[str, Any]) -> dict[str, str]:
     """The set of each trunk by its id; empty where there is one set only."""
-    cells = about.get("plan", about).get("cells")
     trunks = about.get("trunks")
-    if not isinstance(cells, list) or not isinstance(trunks, list):
-        return {}
-    names = {str(c.get("trunk_set", "")) for c in cells if isinstance(c, dict)}
-    if len(names) < 2:
-        return {}
-    return {
-        str(trunk.get("id")): _trunk_set(trunk, names)
-        for trunk in trunks
+    listed = trunks if isinstance(trunks, list) else []
+    sets = {
+        str(trunk.get("id")): str(trunk.get("trunk_set", ""))
+        for trunk in listed
         if isinstance(trunk, dict)
     }
-
-
-def _trunk_set(trunk: Mapping[str, Any], names: set[str]) -> str:
-    """The name that its training seed derives from; the first set has plain seeds."""
-    seed, training_seed = trunk.get("seed"), trunk.get("training_seed")
-    for name in sorted(names):
-        if isinstance(seed, int) and training_seed == seeds.derive(
-            seed, f"trunk set {name}"
-        ):
-            return name
-    return min(names)
+    return sets if len(set(sets.values())) > 1 else {}
 
 
 def _planned(one: Mapping[str, Any]) -> Planned:

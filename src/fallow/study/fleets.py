@@ -15,8 +15,6 @@ from fallow.study.plan import Cell, Plan, PlannedBranch, PlannedTrunk, identity
 GIB = 2**30
 DEVICES_GIB = {"cpu": 8, "h200": 139, "h100": 79, "a100": 79}
 """Memory of devices by name; of a processor, what is planned with."""
-USABLE = 0.9
-"""Share of a device's memory that a fleet may plan with."""
 ACTION_REPEAT = 2
 """Frames for which the worlds of a fleet hold an action."""
 
@@ -85,10 +83,7 @@ def cost_of(plan: Plan, cell: Cell) -> Cost:
 def updates_until(schedule: Any, frame: int) -> int:
     """Updates that a branch has made when it reaches a frame."""
     n_steps = math.ceil(frame / (schedule.n_worlds * ACTION_REPEAT))
-    lived = n_steps - schedule.prefill_steps
-    if lived <= 0:
-        return 0
-    return schedule.pretrain_updates + int(lived * schedule.updates_per_step)
+    return int(schedule.updates_due(n_steps))
 
 
 def device_bytes(plan: Plan) -> int:
@@ -113,9 +108,16 @@ def device_bytes(plan: Plan) -> int:
     return DEVICES_GIB[plan.device] * GIB
 
 
+def _usable_bytes(plan: Plan) -> float:
+    """What fleets may plan with of that."""
+    from fallow.agents.memory import USABLE
+
+    return USABLE * device_bytes(plan)
+
+
 def check_fit(plan: Plan, fleets: Sequence[PlannedFleet]) -> None:
     """Raise if a fleet needs more memory than the device gives."""
-    limit = USABLE * device_bytes(plan)
+    limit = _usable_bytes(plan)
     for fleet in fleets:
         if fleet.n_bytes > limit:
             seeds = ", ".join(str(trunk.seed) for trunk in fleet.trunks)
@@ -135,7 +137,7 @@ def _n_seeds(plan: Plan, cell: Cell, cost: Cost) -> int:
     if _is_processor(plan):
         return 1
     n_branches = len(cell.conditions) * len(cell.rules)
-    limit = USABLE * device_bytes(plan)
+    limit = _usable_bytes(plan)
     most = max(1, int(limit // (cost.branch_bytes * n_branches)))
     return math.ceil(len(plan.seeds) / math.ceil(len(plan.seeds) / most))
 

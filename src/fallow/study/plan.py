@@ -60,6 +60,7 @@ class PlannedTrunk:
     seed: int
     training_seed: int
     """What its randomness derives from; the seed itself in the first set."""
+    trunk_set: str
     id: str
 
 
@@ -145,7 +146,7 @@ class Plan:
             "capacity_transitions": self.capacity_transitions,
         }
         about = (cell.task, cell.agent, self.preset, seed, training_seed)
-        return PlannedTrunk(*about, id=identity("trunk", told))
+        return PlannedTrunk(*about, cell.trunk_set, id=identity("trunk", told))
 
     def trunks(self) -> tuple[PlannedTrunk, ...]:
         """All trunks, each once, by cell and seed."""

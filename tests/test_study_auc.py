@@ -1,0 +1,58 @@
+"""The AUC that a study writes, against the protocol's numbers."""
+
+import dataclasses
+
+import pytest
+
+from fallow.agents.results import book_auc
+from fallow.dynamics.conditions import Condition
+from fallow.replay.book import Book
+from fallow.replay.staleness import mean_auc
+
+
+def auc_of(condition: str, n_worlds: int = 4) -> float | None:
+    """AUC of a protocol's branch, averaged over its nine evaluations after 40k."""
+    own = Condition.parse(condition)
+    schedule = dataclasses.replace(own.schedule, shift_frame=240_000)
+    frames_per_step, steps = 2 * n_worlds, 500
+    book, aucs = Book(n_worlds, 1_000), []  # the capacity is nothing to it
+    for step in range(330_000 // frames_per_step):
+        if step % steps == 0:
+            book.advance_all([True] * n_worlds, None)
+        book.advance_all([False] * n_worlds, None)
+        frame = step * frames_per_step
+        book.present_regime = schedule.regime(schedule.segment(frame))
+        frame += frames_per_step
+        if frame >= 245_000 and (frame - 245_000) % 10_000 == 0:
+            regime = schedule.regime(schedule.segment(frame))
+            aucs.append(book_auc(book, regime))
+    assert len(aucs) == 9
+    return mean_auc(aucs)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("gain", 1.00),
+        ("recurring:period_frames=10000", 0.55),
+        ("recurring", 0.56),
+        ("recurring:period_frames=60000", 0.69),
+        ("recurring:period_frames=80000", 0.89),
+    ],
+)
+def test_auc_of_the_protocol(condition: str, expected: float) -> None:
+    """The averages that the design works out."""
+    assert auc_of(condition) == pytest.approx(expected, abs=0.006)
+
+
+def test_auc_where_there_is_none() -> None:
+    book = Book(1, 1_000)
+    book.advance_all([True], None)
+    assert book_auc(book, 0) is None  # no transition yet
+    assert book_auc(book, -1) is None  # no regimes
+    for regime in (0, 1):
+        book.present_regime = regime
+        for _ in range(10):
+            book.advance_all([False], None)
+        book.end_episode(0)
+    assert book_auc(book, 1) == 1.0 and book_auc(book, 0) == 0.0
