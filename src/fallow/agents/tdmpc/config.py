@@ -60,7 +60,7 @@ class Config:
 
 PRESETS: Registry[Config] = Registry("preset of tdmpc")
 PRESETS.add("paper", Config())
-PRESETS.add("lean", Config(n_latent=128, width=384, n_values=2))
+PRESETS.add("lean", Config(n_latent=128, width=384, n_values=2, compute="bfloat16"))
 PRESETS.add(
     "tiny",
     Config(

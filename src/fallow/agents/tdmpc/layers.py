@@ -54,8 +54,11 @@ class Linear(eqx.Module):
         self.weight = std * jax.random.normal(key, shape) if std else jnp.zeros(shape)
         self.bias = jnp.zeros(n_out)
 
-    def __call__(self, x: jax.Array) -> jax.Array:
-        product = x.astype(self.weight.dtype) @ self.weight
+    def __call__(self, x: jax.Array, rounded: bool = False) -> jax.Array:
+        """`rounded`: the product is kept in the type of the weight, to save bytes."""
+        dtype = self.weight.dtype
+        kept = dtype if rounded else jnp.float32
+        product = jnp.matmul(x.astype(dtype), self.weight, preferred_element_type=kept)
         return product.astype(jnp.float32) + self.bias
 
 
@@ -77,7 +80,7 @@ class Block(eqx.Module):
         self.activation = activation
 
     def __call__(self, x: jax.Array, kept: jax.Array | None = None) -> jax.Array:
-        x = self.linear(x)
+        x = self.linear(x, rounded=True)
         if kept is not None:
             x = dropped(x, kept)
         return self.activation(self.norm(x))
