@@ -129,6 +129,22 @@ def test_fleets_split_by_seed_and_fit_the_device() -> None:
     assert [len(fleet.branches) for fleet in fleets_of(together)] == [80]
 
 
+def test_cells_that_share_trunks_share_fleets_on_an_accelerator() -> None:
+    changed = Cell(conditions=("gain", "recurring"), rules=("passive", "reset"))
+    unchanged = Cell(conditions=("none",), rules=("passive",))
+    others = dataclasses.replace(unchanged, trunk_set="B")
+    plan = Plan("mine", (changed, unchanged, others), seeds=(0, 1), device="h200")
+    first, second = fleets_of(plan)
+    assert {b.condition for b in first.branches} == {"gain", "recurring", "none"}
+    assert (len(first.branches), len(first.trunks)) == (10, 2)
+    assert (len(second.branches), len(second.trunks)) == (2, 2)
+    assert {b.id for b in (*first.branches, *second.branches)} == {
+        b.id for b in plan.branches()
+    }
+    on_cpu = fleets_of(dataclasses.replace(plan, device="cpu"))
+    assert sorted(len(fleet.branches) for fleet in on_cpu) == [1, 1, 1, 1, 4, 4]
+
+
 def test_fleets_that_do_not_fit_are_refused() -> None:
     plan = dataclasses.replace(find_plan("table1", "paper"), device="1GiB")
     with pytest.raises(FallowError, match=r"16 branches of seed 0 need about .* GiB"):

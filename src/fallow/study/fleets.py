@@ -1,7 +1,8 @@
 """Which branches are trained together, and what that costs.
 
 Company changes rounding on an accelerator, so the fleets are saved with the plan.
-They are split by seed only: whatever is compared was trained in one program.
+They are split by seed only: whatever is compared was trained in one program. There,
+cells that share their trunks share a fleet too.
 """
 
 import math
@@ -32,7 +33,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class PlannedFleet:
-    """Branches of one cell, all conditions and rules of some seeds."""
+    """All conditions and rules of some seeds, in cells that share their trunks."""
 
     id: str
     trunks: tuple[PlannedTrunk, ...]
@@ -56,12 +57,23 @@ def fleets_of(plan: Plan) -> tuple[PlannedFleet, ...]:
     Whether one seed's branches fit at all is for `check_fit` to say.
     """
     fleets = []
-    for cell in plan.cells:
-        cost = cost_of(plan, cell)
-        size = _n_seeds(plan, cell, cost)
+    for cells in _together(plan):
+        cost = cost_of(plan, cells[0])
+        size = _n_seeds(plan, cells, cost)
         for start in range(0, len(plan.seeds), size):
-            fleets.append(_fleet(plan, cell, plan.seeds[start : start + size], cost))
+            fleets.append(_fleet(plan, cells, plan.seeds[start : start + size], cost))
     return tuple(fleets)
+
+
+def _together(plan: Plan) -> list[list[Cell]]:
+    """Cells whose branches are trained together."""
+    if _is_processor(plan):
+        return [[cell] for cell in plan.cells]
+    groups: dict[tuple[str, str, str], list[Cell]] = {}
+    for cell in plan.cells:
+        key = (cell.task, cell.agent, cell.trunk_set)
+        groups.setdefault(key, []).append(cell)
+    return list(groups.values())
 
 
 def cost_of(plan: Plan, cell: Cell) -> Cost:
@@ -130,13 +142,13 @@ def check_fit(plan: Plan, fleets: Sequence[PlannedFleet]) -> None:
             )
 
 
-def _n_seeds(plan: Plan, cell: Cell, cost: Cost) -> int:
-    """How many seeds of a cell share a fleet."""
+def _n_seeds(plan: Plan, cells: Sequence[Cell], cost: Cost) -> int:
+    """How many seeds of some cells share a fleet."""
     if plan.seeds_per_fleet:
         return min(plan.seeds_per_fleet, len(plan.seeds))
     if _is_processor(plan):
         return 1
-    n_branches = len(cell.conditions) * len(cell.rules)
+    n_branches = sum(len(cell.conditions) * len(cell.rules) for cell in cells)
     limit = _usable_bytes(plan)
     most = max(1, int(limit // (cost.branch_bytes * n_branches)))
     return math.ceil(len(plan.seeds) / math.ceil(len(plan.seeds) / most))
@@ -151,11 +163,15 @@ def _is_processor(plan: Plan) -> bool:
     return jax.default_backend() == "cpu"
 
 
-def _fleet(plan: Plan, cell: Cell, seeds: tuple[int, ...], cost: Cost) -> PlannedFleet:
-    branches = plan.branches_of(cell, seeds)
+def _fleet(
+    plan: Plan, cells: Sequence[Cell], seeds: tuple[int, ...], cost: Cost
+) -> PlannedFleet:
+    branches = tuple(
+        branch for cell in cells for branch in plan.branches_of(cell, seeds)
+    )
     return PlannedFleet(
         id=identity("fleet", {"branches": [branch.id for branch in branches]}),
-        trunks=tuple(plan.trunk(cell, seed) for seed in seeds),
+        trunks=tuple(plan.trunk(cells[0], seed) for seed in seeds),
         branches=branches,
         cost=cost,
     )
