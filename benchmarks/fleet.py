@@ -9,7 +9,8 @@ Every line is the median over rounds of several updates of all branches, on fill
 replay, with indices drawn and sent each time; then steps acted a second (plans, for
 TD-MPC2), in as many worlds as a branch learns in. The peak that shares refer to is
 measured in the same run: a large bf16 product (fp32 on a CPU). `--loop` adds the whole
-loop with physics, acting and storing; its share is of the learner alone. It also adds
+loop with physics, acting and storing; its share is of the learner alone, and the line
+below it says where the host's time goes in a step of all worlds. It also adds
 transitions a second with evaluation on: 10 episodes every 10,000 frames of a branch.
 `--profile` names the kernels in which the time goes. Speeds of other programs, measured
 on one H200 with the paper's sizes of Dreamer: the PyTorch reference 2.3 updates/s; a
@@ -174,11 +175,13 @@ def measure_loop(agent, n_branches: int, n_steps: int) -> dict:
     fleet = Fleet(TASK, agent, branches, 20_000)
     fleet.run((agent.schedule.prefill_steps + 10) * fleet.frames_per_step)
     jax.block_until_ready(fleet.state)
+    clock = HostClock(fleet)
     done, begin = fleet.n_updates, time.perf_counter()
     for _ in range(n_steps):
         fleet.step()
     jax.block_until_ready(fleet.state)
     seconds = time.perf_counter() - begin
+    clock.print(seconds, n_steps)
     updates_per_s = (fleet.n_updates - done) * n_branches / seconds
     nothing = (fleet.programs.nothing(N_EPISODES), *first_sight(fleet))
     fleet.programs.act(fleet.state, *nothing, 0, explore=False)  # compiles
@@ -192,6 +195,38 @@ def measure_loop(agent, n_branches: int, n_steps: int) -> dict:
         "evaluate_s": evaluate_s,
         "transitions_per_s": lived / (steps * seconds / n_steps + evaluate_s),
     }
+
+
+class HostClock:
+    """Where the host's time goes while a fleet lives."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.seconds: collections.Counter[str] = collections.Counter()
+        for owner, method, name in (
+            (fleet.programs, "act", "starting acts"),
+            (fleet.buffer, "draw", "drawing"),
+            (fleet.programs, "update", "starting updates"),
+            (fleet.worlds, "step", "physics"),
+            (fleet.buffer, "add", "storing"),
+            (fleet, "_look_after", "looking after"),
+        ):
+            setattr(owner, method, self._timed(name, getattr(owner, method)))
+
+    def _timed(self, name: str, call):
+        def timed(*arguments, **named):
+            begin = time.perf_counter()
+            result = call(*arguments, **named)
+            self.seconds[name] += time.perf_counter() - begin
+            return result
+
+        return timed
+
+    def print(self, seconds: float, n_steps: int) -> None:
+        """Milliseconds a step; what is left is waiting for actions, and Python."""
+        each = {name: 1e3 * own / n_steps for name, own in self.seconds.items()}
+        each["waiting and the rest"] = 1e3 * seconds / n_steps - sum(each.values())
+        parts = ", ".join(f"{name} {ms:.2f}" for name, ms in each.items())
+        print(f"  ms a step {1e3 * seconds / n_steps:.2f}: {parts}", flush=True)
 
 
 def first_sight(fleet: Fleet) -> tuple[np.ndarray, np.ndarray]:

@@ -113,11 +113,12 @@ class Study:
 
     NAME is one of table1, table2, table3, recurrence, magnitude, window, demo, or a
     TOML file. A study that was stopped or killed goes on with the same command.
-    `fallow study merge A B --out C` joins parts that were run apart by seed.
+    `fallow study merge A B --out C` joins parts that were run apart by seed;
+    `fallow study share A --out C` makes a small copy: tables, compact histories.
     """
 
     name: tyro.conf.Positional[tuple[str, ...]] = ()
-    """The study; or `merge` and the folders of its parts."""
+    """The study; or `merge` and the folders of its parts; or `share` and a folder."""
     preset: str | None = None
     """Sizes of the agent: paper, lean or tiny; else the study's own."""
     seeds: str | None = None
@@ -142,8 +143,8 @@ class Study:
     """Print branches, fleets, updates, memory and time, and train nothing."""
 
     def run(self) -> None:
-        if self.name[:1] == ("merge",):
-            self._merge()
+        if self.name[:1] in (("merge",), ("share",)):
+            self._copy(*self.name)
             return
         plan = self._plan()
         if self.dry_run:
@@ -178,12 +179,19 @@ class Study:
         chosen = {name: value for name, value in given.items() if value is not None}
         return dataclasses.replace(plan, **chosen)  # type: ignore[arg-type]
 
-    def _merge(self) -> None:
+    def _copy(self, what: str, *folders: str) -> None:
         from fallow.study.merge import merge
+        from fallow.study.sharing import share
 
+        usage = {"merge": "merge A B --out C", "share": "share A --out C"}[what]
         if self.out is None:
-            raise FallowError("say where to: fallow study merge A B --out C")
-        study = merge(self.name[1:], self.out)
+            raise FallowError(f"say where to: fallow study {usage}")
+        if what == "merge":
+            study = merge(folders, self.out)
+        elif len(folders) == 1:
+            study = share(folders[0], self.out)
+        else:
+            raise FallowError(f"name one study: fallow study {usage}")
         print(f"results: {study.table}")
 
 

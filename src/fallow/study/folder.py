@@ -81,6 +81,18 @@ def open_study(
     return study
 
 
+def new_folder(out: str | Path) -> Path:
+    """A folder for a copy; it need not be there yet, and holds nothing.
+
+    Raises:
+        FallowError: there is something in it.
+    """
+    out = Path(out)
+    if out.exists() and any(out.iterdir()):
+        raise FallowError(f"{out} is not empty; choose a new folder")
+    return out
+
+
 def read_study(folder: str | Path, store: str | Path | None = None) -> Study:
     """The study that a folder holds, with the fleets that it was begun with.
 
@@ -175,6 +187,19 @@ def joined(tables: Iterable[Path]) -> list[Evaluation]:
         except FallowError:  # not begun; a damaged one is seen to by its fleet
             continue
     return rows
+
+
+def copy_tables(source: Study, target: Study) -> None:
+    """Everything but histories: tables of the study and of its fleets."""
+    for name in (TABLE, TRUNK_TABLE):
+        if (source.folder / name).exists():
+            shutil.copyfile(source.folder / name, target.folder / name)
+    for fleet in source.fleets:
+        own, copy = source.fleet_folder(fleet), target.fleet_folder(fleet)
+        copy.mkdir(parents=True)
+        for name in (TABLE, STATUS, DONE):
+            if (own / name).exists():
+                shutil.copyfile(own / name, copy / name)
 
 
 def write_parquet(path: Path, rows: Sequence[Evaluation]) -> Path | None:

@@ -1,23 +1,21 @@
 """Parts of one plan, run apart by seed, joined to one study."""
 
 import dataclasses
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from fallow.errors import FallowError
 from fallow.results import write_results
 from fallow.study.folder import (
-    DONE,
-    STATUS,
-    TABLE,
     TRUNK_TABLE,
     Study,
     collect,
+    copy_tables,
     difference,
     is_done,
     joined,
     link,
+    new_folder,
     read_study,
     write_parquet,
     write_plan,
@@ -33,9 +31,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Study:
     """
     if len(folders) < 2:
         raise FallowError("name two parts or more: fallow study merge A B --out C")
-    out = Path(out)
-    if out.exists() and any(out.iterdir()):
-        raise FallowError(f"{out} is not empty; choose a new folder")
+    out = new_folder(out)
     parts = [read_study(folder) for folder in folders]
     _check(parts)
     seeds = sorted(seed for part in parts for seed in part.plan.seeds)
@@ -48,7 +44,9 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Study:
     study = Study(out, plan, tuple(fleets), out.parent / "trunks")
     write_plan(study)
     for part in parts:
-        _take(part, study)
+        copy_tables(part, study)
+        for history in (part.folder / "histories").glob("*.fallow"):
+            link(history, study.folder / "histories" / history.name)
     tables = [part.folder / TRUNK_TABLE for part in parts]
     write_results(out / TRUNK_TABLE, joined(tables))
     rows = collect(study)
@@ -79,14 +77,3 @@ def _check(parts: Sequence[Study]) -> None:
                     f"{part.folder} is not finished: fallow study --resume "
                     f"{part.folder}"
                 )
-
-
-def _take(part: Study, study: Study) -> None:
-    for fleet in part.fleets:
-        source, target = part.fleet_folder(fleet), study.fleet_folder(fleet)
-        target.mkdir(parents=True)
-        for name in (TABLE, STATUS, DONE):
-            if (source / name).exists():
-                shutil.copyfile(source / name, target / name)
-    for history in (part.folder / "histories").glob("*.fallow"):
-        link(history, study.folder / "histories" / history.name)

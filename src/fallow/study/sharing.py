@@ -1,0 +1,38 @@
+"""A small copy of a study to hand on: plan, tables, and what the estimator reads."""
+
+import json
+from pathlib import Path
+
+from fallow.logs.compact import compact
+from fallow.study.folder import (
+    Study,
+    copy_tables,
+    new_folder,
+    read_study,
+    write_json,
+)
+from fallow.study.plan import PLAN_FILE
+from fallow.study.statistics import BASELINE
+
+
+def share(folder: str | Path, out: str | Path) -> Study:
+    """Copy a study to a new folder, whatever of it is there.
+
+    Of the histories only those of trunks and of `passive` branches come along, compact:
+    the selector is judged on them. The copy can be reported on and merged.
+
+    Raises:
+        FallowError: there is no study, a history is damaged, or `out` is not empty.
+    """
+    study, out = read_study(folder), new_folder(out)
+    content = json.loads((study.folder / PLAN_FILE).read_text(encoding="utf-8"))
+    write_json(out / PLAN_FILE, content | {"store": None})
+    copy = read_study(out)
+    copy_tables(study, copy)
+    plan = study.plan
+    read = [own.id for own in plan.branches() if own.rule == BASELINE]
+    for name in (*(trunk.id for trunk in plan.trunks()), *read):
+        history = Path("histories") / f"{name}.fallow"
+        if (study.folder / history).exists():
+            compact(study.folder / history, out / history)
+    return copy

@@ -1,0 +1,125 @@
+"""Small copies to hand on: compact histories, and studies with them."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_up import branch as rows_of
+from test_estimator import AGAIN, LOST, write_run
+
+from fallow.dynamics import Worlds
+from fallow.errors import FallowError
+from fallow.logs import Recorder, read_history, resimulate
+from fallow.logs.compact import compact
+from fallow.logs.joining import read_joined
+from fallow.report.folder import read_study as read_for_report
+from fallow.response import decide
+from fallow.results import read_results, write_results
+from fallow.study import Cell, Plan
+from fallow.study.folder import mark_done, open_study
+from fallow.study.sharing import share
+from fallow.study.status import status_of
+
+TRUTHS = {"gain": LOST, "recurring": AGAIN}
+
+
+def make(folder: Path, seed: int) -> Path:
+    """A finished part of a study, with real histories and made-up returns."""
+    cell = Cell(conditions=tuple(TRUTHS), rules=("passive", "recency"))
+    study = open_study(Plan("mine", (cell,), seeds=(seed,), device="cpu"), folder)
+    histories = folder / "histories"
+    histories.mkdir()
+    for own in study.plan.branches():
+        case = write_run(folder.parent, TRUTHS[own.condition], own.condition, seed)
+        shutil.move(case.branch_history, histories / f"{own.id}.fallow")
+        shutil.move(case.trunk_history, histories / f"{own.trunk}.fallow")
+    rows = [
+        row
+        for own in study.plan.branches()
+        for row in rows_of(own.condition, own.rule, seed, 500.0, trunk=own.trunk)
+    ]
+    (fleet,) = study.fleets
+    for table in (study.table, study.fleet_folder(fleet) / "results.csv"):
+        table.parent.mkdir(parents=True, exist_ok=True)
+        write_results(table, rows)
+    mark_done(study.fleet_folder(fleet))
+    return folder
+
+
+def test_a_compact_history_holds_what_the_estimator_reads(tmp_path: Path) -> None:
+    worlds = Worlds("walker-walk", "recurring:period_frames=1000", n_threads=1)
+    whole = tmp_path / "whole.fallow"
+    random = np.random.default_rng(0)
+    with Recorder(worlds, whole) as recorder:
+        for _ in range(1000):
+            action = random.uniform(-1, 1, (1, 1, worlds.n_actuators))
+            recorder.add(action, worlds.step(action))
+    small = compact(whole, tmp_path / "new" / "small.fallow")
+    one, other = read_history(whole), read_history(small)
+    driven = list(one.header.actuator_velocity)
+    names = [one.header.columns[column] for column in driven]
+    found = [other.header.columns[c] for c in other.header.actuator_velocity]
+    assert found == names and len(other.header.columns) == 6
+    assert other.header.about == one.header.about
+    for long, short in zip(one.episodes, other.episodes, strict=True):
+        kept = short.observation[:, list(other.header.actuator_velocity)]
+        np.testing.assert_allclose(kept, long.observation[:, driven], rtol=6e-4)
+        np.testing.assert_allclose(short.action, long.action, atol=6e-4)
+        np.testing.assert_array_equal(short.regime, long.regime)
+        assert (short.world, short.start_frame) == (long.world, long.start_frame)
+        assert short.policy_mean is None and short.start_state is None
+    assert small.stat().st_size < 30 * one.n_transitions < whole.stat().st_size / 4
+    with pytest.raises(FallowError, match="recorded without a simulator's state"):
+        next(resimulate(other, 0))
+
+
+def test_only_whole_histories_are_compacted_and_nothing_is_overwritten(
+    tmp_path: Path,
+) -> None:
+    path = write_run(tmp_path, LOST, "gain", 0).trunk_history
+    small = compact(path, tmp_path / "small.fallow")
+    with pytest.raises(FallowError, match=r"small\.fallow is there already"):
+        compact(path, small)
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(FallowError, match=r"only whole histories .* are good"):
+        compact(path, tmp_path / "other.fallow")
+    assert not (tmp_path / "other.fallow").exists()
+
+
+def test_a_shared_study_decides_and_merges_like_the_whole(tmp_path: Path, run) -> None:
+    parts = [make(tmp_path / f"part{seed}", seed) for seed in (0, 1)]
+    copies = [tmp_path / f"copy{seed}" for seed in (0, 1)]
+    for part, copy in zip(parts, copies, strict=True):
+        code, out, _ = run("study", "share", part, "--out", copy)
+        assert code == 0 and str(copy / "results.csv") in out
+        assert read_results(copy / "results.csv") == read_results(part / "results.csv")
+        assert status_of(copy).is_done
+    study, copied = read_for_report(parts[0]), read_for_report(copies[0])
+    passive = [own for own in study.planned if own.rule == "passive"]
+    assert len(passive) == 2
+    assert set(copied.histories) == {own.id for own in passive} | {passive[0].trunk}
+    for own in passive:
+        before, after = (
+            decide(read_joined(where.histories[own.trunk], where.histories[own.id]))
+            for where in (study, copied)
+        )
+        assert after.word == before.word
+        np.testing.assert_array_equal(after.stale, before.stale)
+        assert after.magnitude.value == pytest.approx(before.magnitude.value, abs=0.01)
+    joined = tmp_path / "joined"
+    assert run("study", "merge", *copies, "--out", joined)[0] == 0
+    assert len(read_results(joined / "results.csv")) == 2 * 4 * 13
+    assert len(read_for_report(joined).histories) == 2 * 3
+
+
+def test_what_cannot_be_shared_is_told(tmp_path: Path, run) -> None:
+    whole = make(tmp_path / "whole", 0)
+    with pytest.raises(FallowError, match="is not empty; choose a new folder"):
+        share(whole, whole)
+    code, _, error = run("study", "share", whole)
+    assert code == 2 and "fallow study share A --out C" in error
+    code, _, error = run("study", "share", whole, whole, "--out", tmp_path / "x")
+    assert code == 2 and "name one study" in error
+    code, _, error = run("study", "share", tmp_path, "--out", tmp_path / "x")
+    assert code == 2 and not (tmp_path / "x").exists()
