@@ -10,7 +10,7 @@ replay, with indices drawn and sent each time; then steps acted a second (plans,
 TD-MPC2), in as many worlds as a branch learns in. The peak that shares refer to is
 measured in the same run: a large bf16 product (fp32 on a CPU). `--loop` adds the whole
 loop with physics, acting and storing; its share is of the learner alone, and the line
-below it says where the host's time goes in a step of all worlds. It also adds
+above it says where the host's time goes in a step of all worlds. It also adds
 transitions a second with evaluation on: 10 episodes every 10,000 frames of a branch.
 `--profile` names the kernels in which the time goes. Speeds of other programs, measured
 on one H200 with the paper's sizes of Dreamer: the PyTorch reference 2.3 updates/s; a

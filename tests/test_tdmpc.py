@@ -374,3 +374,15 @@ def test_errors_do_not_count_seams(learned) -> None:
     other = errors(learned, changed | {"is_first": seam})
     np.testing.assert_array_equal(one, other)
     assert (np.asarray(errors(learned, changed)) != before).all()
+
+
+def test_in_bfloat16_only_products_that_a_norm_follows_are_rounded() -> None:
+    layer = computing_in(layers.Linear(jax.random.key(0), 64, 101), "bfloat16")
+    x = jax.random.normal(jax.random.key(1), (8, 64))
+    exact = x.astype(jnp.bfloat16).astype(jnp.float32) @ layer.weight.astype("float32")
+    np.testing.assert_allclose(layer(x), exact, rtol=1e-4, atol=1e-6)
+    rounded = layer(x, rounded=True)
+    np.testing.assert_array_equal(rounded, rounded.astype(jnp.bfloat16))
+    assert rounded.dtype == jnp.float32
+    assert (layer(x) != rounded).mean() > 0.9
+    assert PRESETS["lean"].compute == "bfloat16"

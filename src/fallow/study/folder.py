@@ -189,17 +189,18 @@ def joined(tables: Iterable[Path]) -> list[Evaluation]:
     return rows
 
 
-def copy_tables(source: Study, target: Study) -> None:
-    """Everything but histories: tables of the study and of its fleets."""
-    for name in (TABLE, TRUNK_TABLE):
-        if (source.folder / name).exists():
-            shutil.copyfile(source.folder / name, target.folder / name)
-    for fleet in source.fleets:
-        own, copy = source.fleet_folder(fleet), target.fleet_folder(fleet)
-        copy.mkdir(parents=True)
-        for name in (TABLE, STATUS, DONE):
-            if (own / name).exists():
-                shutil.copyfile(own / name, copy / name)
+def copy_tables(parts: Sequence[Study], target: Study) -> None:
+    """What all fleets of some studies left but histories, and the tables of that."""
+    for part in parts:
+        for fleet in part.fleets:
+            own, copy = part.fleet_folder(fleet), target.fleet_folder(fleet)
+            copy.mkdir(parents=True)
+            for name in (TABLE, STATUS, DONE):
+                if (own / name).exists():
+                    shutil.copyfile(own / name, copy / name)
+    trunks = joined(part.folder / TRUNK_TABLE for part in parts)
+    write_results(target.folder / TRUNK_TABLE, trunks)
+    write_parquet(target.folder / "results.parquet", collect(target))
 
 
 def write_parquet(path: Path, rows: Sequence[Evaluation]) -> Path | None:

@@ -5,19 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fallow.errors import FallowError
-from fallow.results import write_results
 from fallow.study.folder import (
-    TRUNK_TABLE,
     Study,
-    collect,
     copy_tables,
     difference,
     is_done,
-    joined,
     link,
     new_folder,
     read_study,
-    write_parquet,
     write_plan,
 )
 
@@ -43,14 +38,10 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Study:
     )
     study = Study(out, plan, tuple(fleets), out.parent / "trunks")
     write_plan(study)
+    copy_tables(parts, study)
     for part in parts:
-        copy_tables(part, study)
         for history in (part.folder / "histories").glob("*.fallow"):
             link(history, study.folder / "histories" / history.name)
-    tables = [part.folder / TRUNK_TABLE for part in parts]
-    write_results(out / TRUNK_TABLE, joined(tables))
-    rows = collect(study)
-    write_parquet(out / "results.parquet", rows)
     return study
 
 

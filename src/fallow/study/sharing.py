@@ -28,7 +28,7 @@ def share(folder: str | Path, out: str | Path) -> Study:
     content = json.loads((study.folder / PLAN_FILE).read_text(encoding="utf-8"))
     write_json(out / PLAN_FILE, content | {"store": None})
     copy = read_study(out)
-    copy_tables(study, copy)
+    copy_tables([study], copy)
     plan = study.plan
     read = [own.id for own in plan.branches() if own.rule == BASELINE]
     for name in (*(trunk.id for trunk in plan.trunks()), *read):
