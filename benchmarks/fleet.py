@@ -31,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fallow.agents import AGENTS
+from fallow.agents.compiling import keep_compiled
 from fallow.agents.fleet import Fleet
 from fallow.agents.programs import Programs, joined_metrics
 from fallow.agents.tdmpc.cost import plan_flops
@@ -40,6 +41,8 @@ from fallow.replay import Field
 from fallow.replay.fleet import FleetBuffer
 
 TASK = "walker-walk"
+CAPACITY = 10_000
+"""Transitions of a branch's replay, with and without worlds: the same programs."""
 EVALUATE_FRAMES, N_EPISODES = 10_000, 10
 """Frames of a branch between two evaluations, and episodes of one: the study's."""
 ACT_FLOPS = {"tdmpc": plan_flops}
@@ -80,7 +83,7 @@ def filled(agent, n_branches: int) -> FleetBuffer:
     }
     n_worlds = agent.schedule.n_worlds
     fleet = FleetBuffer(
-        fields, ["passive"] * n_branches, list(range(n_branches)), n_worlds, 10_000
+        fields, ["passive"] * n_branches, list(range(n_branches)), n_worlds, CAPACITY
     )
     random = np.random.default_rng(0)
     shape = (n_branches, n_worlds)
@@ -172,7 +175,7 @@ def measure(agent, n_branches: int, n_updates: int, n_rounds: int, trace) -> dic
 def measure_loop(agent, n_branches: int, n_steps: int) -> dict:
     """The whole loop: worlds, acting, storing, learning; and evaluation beside it."""
     branches = [Branch(seed) for seed in range(n_branches)]
-    fleet = Fleet(TASK, agent, branches, 20_000)
+    fleet = Fleet(TASK, agent, branches, CAPACITY)
     fleet.run((agent.schedule.prefill_steps + 10) * fleet.frames_per_step)
     jax.block_until_ready(fleet.state)
     clock = HostClock(fleet)
@@ -200,6 +203,9 @@ def measure_loop(agent, n_branches: int, n_steps: int) -> dict:
 class HostClock:
     """Where the host's time goes while a fleet lives."""
 
+    BESIDE = ("drawing", "starting updates")
+    """What a second thread does while the first waits for actions and moves worlds."""
+
     def __init__(self, fleet: Fleet) -> None:
         self.seconds: collections.Counter[str] = collections.Counter()
         for owner, method, name in (
@@ -222,11 +228,15 @@ class HostClock:
         return timed
 
     def print(self, seconds: float, n_steps: int) -> None:
-        """Milliseconds a step; what is left is waiting for actions, and Python."""
+        """Milliseconds a step; what is left is waiting for the device, and Python."""
         each = {name: 1e3 * own / n_steps for name, own in self.seconds.items()}
+        beside = {name: each.pop(name, 0) for name in self.BESIDE}
         each["waiting and the rest"] = 1e3 * seconds / n_steps - sum(each.values())
-        parts = ", ".join(f"{name} {ms:.2f}" for name, ms in each.items())
-        print(f"  ms a step {1e3 * seconds / n_steps:.2f}: {parts}", flush=True)
+        parts, others = (
+            ", ".join(f"{name} {ms:.2f}" for name, ms in own.items())
+            for own in (each, beside)
+        )
+        print(f"  ms a step {1e3 * seconds / n_steps:.2f}: {parts}; beside: {others}")
 
 
 def first_sight(fleet: Fleet) -> tuple[np.ndarray, np.ndarray]:
@@ -329,7 +339,7 @@ def headings(row: dict) -> str:
 def main() -> None:
     given = arguments()
     if given.cache:
-        jax.config.update("jax_compilation_cache_dir", given.cache)
+        keep_compiled(given.cache)
     changes = {}
     for item in given.set:
         name, _, value = item.partition("=")

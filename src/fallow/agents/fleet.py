@@ -9,6 +9,7 @@ can be drawn yet waits, and later makes up for the updates it owes.
 
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,8 @@ class Fleet:
         self.schedule = agent.schedule
         self._seeds = [branch.seed for branch in branches]
         self._n_threads = n_threads
+        # starting a program of thousands of kernels takes the host as long as they run
+        self._starter = ThreadPoolExecutor(1)
         self.worlds = self._worlds("training", self.schedule.n_worlds, None)
         self.buffer = FleetBuffer(
             {
@@ -139,10 +142,11 @@ class Fleet:
                 explore=True,
             )
             self.carry = acted.carry
-            usual = math.ceil(self.schedule.updates_per_step)
-            self._catch_up(self.n_steps + 1, CATCH_UP * usual)
-            actions, policy = acted.action, acted.policy  # the updates are under way
+            most = CATCH_UP * math.ceil(self.schedule.updates_per_step)
+            learning = self._starter.submit(self._catch_up, self.n_steps + 1, most)
+            actions, policy = acted.action, acted.policy
             step = self.worlds.step(actions)
+            learning.result()  # all updates are started; the device works on
         self._store(actions, step, policy)
         self.n_steps += 1
         self._look_after()

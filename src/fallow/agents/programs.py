@@ -18,6 +18,7 @@ import numpy as np
 
 from fallow import seeds
 from fallow.agents.agent import Acted, Agent, Carry, State
+from fallow.agents.compiling import Program, on_processor
 from fallow.replay.fleet import Groups, Indices, gather
 from fallow.replay.storage import Layout
 
@@ -79,18 +80,22 @@ class Programs:
         }
         one = jax.eval_shape(agent.init, jax.random.key(0))
         self._tree = jax.tree.structure(one)
-        self._init = jax.jit(mapped(lambda key: jax.tree.leaves(agent.init(key))))
-        self._update = jax.jit(mapped(self._update_one, shared=1), donate_argnums=0)
-        self._update_some = jax.jit(
-            mapped(self._update_if, shared=1), donate_argnums=(0, 1)
-        )
+        own = f"{agent} {layout}"
+        keep = type(agent).__module__.startswith(
+            "fallow."
+        )  # others' sources may change
+
+        def program(name: str, *given: Any, **named: Any) -> Program:
+            return Program(mapped(*given), f"{name} {own}", keep=keep, **named)
+
+        self._init = program("init", lambda key: jax.tree.leaves(agent.init(key)))
+        self._update = program("update", self._update_one, 1, donate=(0,))
+        self._update_some = program("update-some", self._update_if, 1, donate=(0, 1))
         self._act = {
-            explore: jax.jit(
-                mapped(partial(self._act_one, explore), shared=1), donate_argnums=1
-            )
-            for explore in (True, False)
+            explore: program(name, partial(self._act_one, explore), 1, donate=(1,))
+            for name, explore in (("explore", True), ("exploit", False))
         }
-        self._errors = jax.jit(mapped(self._errors_one, shared=1))
+        self._errors = program("errors", self._errors_one, 1)
 
     def init(self) -> Shards:
         """Learners that have not learned yet."""
@@ -209,7 +214,7 @@ class Programs:
 
     def _no_metrics(self, leaves: Leaves, given: tuple[Any, ...]) -> Any:
         """Metrics of branches that have not learned yet: NaN."""
-        shapes = jax.eval_shape(self._update, leaves, *given)[1]
+        shapes = jax.eval_shape(self._update.jitted, leaves, *given)[1]
         return {name: jnp.full(own.shape, jnp.nan) for name, own in shapes.items()}
 
     def _update_one(
@@ -293,11 +298,6 @@ def mapped(function: Callable[..., Any], shared: int = 0) -> Callable[..., Any]:
         return jax.vmap(function, in_axes=axes)(*arguments)
 
     return only if on_processor() else at_once
-
-
-def on_processor() -> bool:
-    """Whether programs run on the host's own cores."""
-    return jax.default_backend() == "cpu"
 
 
 def joined(shards: Sequence[jax.Array]) -> np.ndarray:

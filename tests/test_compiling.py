@@ -1,0 +1,122 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fallow.agents import compiling
+from fallow.agents.compiling import Program
+from fallow.agents.fleet import Fleet
+from fallow.agents.tdmpc.agent import TdMpc
+from fallow.agents.tdmpc.config import Config
+from fallow.records import Branch
+
+TINY = Config(
+    n_latent=8,
+    encoder_width=8,
+    width=8,
+    n_values=2,
+    batch=4,
+    n_iterations=1,
+    n_samples=4,
+    n_elites=2,
+    n_proposals=1,
+    prefill_transitions=500,
+    pretrain_updates=1,
+)
+
+
+class Traced:
+    """A function that counts how often it is traced; on a device it never runs."""
+
+    n = 0
+
+    def __call__(self, x: jax.Array, pair: tuple[jax.Array, float]) -> dict:
+        self.n += 1
+        return {"sum": x + pair[0], "product": x * pair[1]}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """As on an accelerator, with a folder for its programs."""
+    before = jax.config.values["jax_compilation_cache_dir"]
+    monkeypatch.setattr(compiling, "on_processor", lambda: False)
+    compiling.keep_compiled(tmp_path)
+    yield tmp_path / "programs"
+    jax.config.update("jax_compilation_cache_dir", before)
+
+
+def call(function: Traced, n: int = 3, name: str = "a", **named) -> np.ndarray:
+    program = Program(function, name, **named)
+    x, y = jnp.arange(float(n)), jnp.float32(2)
+    out = program(x, (x, y))
+    assert out["product"].tolist() == [2 * i for i in range(n)]
+    return np.asarray(out["sum"])
+
+
+def test_a_kept_program_is_not_traced_again(folder) -> None:
+    first, second = Traced(), Traced()
+    np.testing.assert_array_equal(call(first), call(second))
+    assert (first.n, second.n) == (1, 0)
+    assert len(list(folder.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "change", ["shape", "name", "source", "setting", "cut off", "not kept", "forgotten"]
+)
+def test_what_makes_it_another_program(folder, monkeypatch, change: str) -> None:
+    call(Traced())
+    again, named = Traced(), {}
+    if change == "source":
+        monkeypatch.setattr(compiling, "_sources", lambda: "other")
+    elif change == "setting":
+        monkeypatch.setenv("FALLOW_KERNELS", "off")
+    elif change == "cut off":
+        (path,) = folder.iterdir()
+        path.write_bytes(path.read_bytes()[:-100])
+    elif change == "forgotten":
+        jax.config.update("jax_compilation_cache_dir", None)
+    else:
+        named = {"shape": {"n": 4}, "name": {"name": "b"}, "not kept": {"keep": False}}
+        named = named[change]
+    call(again, **named)
+    assert again.n == 1
+
+
+def test_one_program_serves_several_shapes(folder) -> None:
+    function = Traced()
+    program = Program(function, "a", donate=(0,))
+    for n in (2, 3, 2, 3):
+        x = jnp.ones(n)
+        assert program(x, (jnp.ones(n), jnp.float32(0)))["sum"].tolist() == [2] * n
+        assert x.is_deleted()
+    assert function.n == 2
+
+
+def test_a_fleet_of_kept_programs_learns_the_same(folder, monkeypatch) -> None:
+    branches = [Branch(0), Branch(1, "none", "recency:window_transitions=300")]
+    steps = TINY.prefill_transitions + 3
+
+    def state_of_fleet() -> list:
+        agent = TdMpc("micro", TINY, 3, 1)
+        fleet = Fleet("pendulum-swingup", agent, branches, 4000)
+        fleet.run(steps * fleet.frames_per_step)
+        return jax.tree.map(np.asarray, [fleet.state, fleet.carry])
+
+    made, found = state_of_fleet(), state_of_fleet()
+    assert {path.name.split("-")[0] for path in folder.iterdir()} == {
+        "init",
+        "explore",
+        "update",
+    }
+    monkeypatch.undo()
+    jax.tree.map(np.testing.assert_array_equal, made, found)
+    jax.tree.map(np.testing.assert_array_equal, made, state_of_fleet())
+
+
+def test_nothing_is_kept_on_a_processor(folder, monkeypatch) -> None:
+    monkeypatch.undo()
+    again = Traced()
+    call(Traced())
+    call(again)
+    assert again.n == 1
+    assert not folder.exists()
