@@ -38,6 +38,14 @@ class Actions(NamedTuple):
 
     shards: list[Acted]
 
+    @classmethod
+    def under_way(cls, shards: list[Acted]) -> "Actions":
+        """Of programs just started; what they find comes to the host by itself."""
+        for own in shards:
+            for array in (own.action, own.mean, own.std):
+                array.copy_to_host_async()
+        return cls(shards)
+
     @property
     def action(self) -> np.ndarray:
         """(R, W, n_actuators)."""
@@ -132,19 +140,19 @@ class Programs:
     ) -> Actions:
         """What all branches do next; randomness by `count`. Does not wait for it."""
         purpose = "acting" if explore else "evaluation"
-        seen = observation.astype(np.float32)
+        seen, begins = observation.astype(np.float32), is_first.copy()
 
         def act(shard: int, place: slice) -> Acted:
             return self._act[explore](
                 state[shard],
                 carry[shard],
-                jax.device_put(seen[place]),
-                jax.device_put(is_first[place]),
+                seen[place],
+                begins[place],
                 self._keys[purpose][shard],
-                jax.device_put(np.uint32(count)),
+                np.uint32(count),
             )
 
-        return Actions(self._each(purpose, act))
+        return Actions.under_way(self._each(purpose, act))
 
     def update(
         self,
@@ -166,17 +174,17 @@ class Programs:
             if not some.any():
                 return state[shard], metrics[shard]
             given = (
-                jax.device_put(np.swapaxes(indices.rows[:, place], 0, 1)),
-                jax.device_put(np.swapaxes(indices.is_first[:, place], 0, 1)),
+                np.swapaxes(indices.rows[:, place], 0, 1),
+                np.swapaxes(indices.is_first[:, place], 0, 1),
                 self._places[shard],
                 self._keys["learning"][shard],
-                jax.device_put(n_updates[place].astype(np.uint32)),
+                n_updates[place].astype(np.uint32),
                 groups,
             )
             if some.all():
                 return self._update(state[shard], *given)
             before = metrics[shard] or self._no_metrics(state[shard], given)
-            return self._update_some(state[shard], before, jax.device_put(some), *given)
+            return self._update_some(state[shard], before, some, *given)
 
         results = self._each("learning", update)
         return [own[0] for own in results], [own[1] for own in results]
@@ -188,8 +196,8 @@ class Programs:
         def errors(shard: int, place: slice) -> jax.Array:
             return self._errors(
                 state[shard],
-                jax.device_put(rows[place]),
-                jax.device_put(is_first[place]),
+                rows[place],
+                is_first[place],
                 self._places[shard],
                 groups,
             )
@@ -203,6 +211,8 @@ class Programs:
         nothing; those of several threads run on all cores. The first shard goes ahead
         once, or every thread would compile the program.
         """
+        if len(self._slices) == 1:
+            return [call(0, self._slices[0])]
         ahead = [] if program in self._started else [call(0, self._slices[0])]
         self._started.add(program)
         begun = [

@@ -116,11 +116,8 @@ class FleetBuffer:
         for branch, regime in enumerate(regimes if regimes is not None else ()):
             if regime != self.books[branch].present_regime:
                 self.drawers[branch].set_present_regime(regime)
-        self.groups = _scatter(
-            self.groups,
-            jax.device_put(np.array(rows, np.int32)),
-            {k: jax.device_put(values) for k, values in self._packed(step).items()},
-        )
+        given = jax.device_put((np.array(rows, np.int32), self._packed(step)))
+        self.groups = _scatter(self.groups, *given)
 
     def _packed(self, step: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Fields side by side, one array (R, W, width) for each stored type."""
