@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from fallow.agents.agent import Acted, Schedule
 from fallow.agents.dreamer import cost, losses, train
 from fallow.agents.dreamer.config import Config
-from fallow.agents.dreamer.follow import State as Latent
+from fallow.agents.dreamer.recurrence import State as Latent
 from fallow.agents.dreamer.rssm import Sequence
 from fallow.agents.dreamer.train import Learner
 from fallow.agents.shared.layers import computing_in

@@ -15,12 +15,22 @@ With prev = the state before, or the learned start where a row begins:
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from fallow.agents.dreamer import follow_back, follow_kernels
 from fallow.agents.dreamer.layers import product
+from fallow.agents.dreamer.recurrence import (
+    Behind,
+    Inputs,
+    Products,
+    Recurrence,
+    Shape,
+    State,
+    begun,
+)
 from fallow.agents.dreamer.steps import (
     Logits,
     activate,
@@ -30,65 +40,6 @@ from fallow.agents.dreamer.steps import (
     recur,
     recur_back,
 )
-from fallow.agents.shared.layers import Norm
-
-
-class State(NamedTuple):
-    """What the model knows at one step; leading axes are free."""
-
-    deter: jax.Array  # (…, D) float32
-    stoch: jax.Array  # (…, C K) one-hot, flat, in the type of the products
-
-    @property
-    def feature(self) -> jax.Array:
-        """(…, C K + D) what every head sees."""
-        return jnp.concatenate([self.stoch, self.deter.astype(self.stoch.dtype)], -1)
-
-
-class Recurrence(NamedTuple):
-    """All parameters of a posterior step."""
-
-    w1: jax.Array
-    w2: jax.Array
-    w3: jax.Array
-    w4: jax.Array
-    norm1: Norm
-    norm2: Norm
-    norm3: Norm
-    bias: jax.Array
-    start: State
-
-
-class Inputs(NamedTuple):
-    """What each step reads, time first: (T, B, …)."""
-
-    from_action: jax.Array
-    from_embed: jax.Array
-    is_first: jax.Array
-    uniform: jax.Array | None
-    """Noise of the draws, (T, B, C); None takes modes."""
-
-
-class Products(NamedTuple):
-    """Kept for the way back."""
-
-    p1: jax.Array
-    p2: jax.Array
-    p3: jax.Array
-    p4: jax.Array
-
-
-class _Behind(NamedTuple):
-    """Gradients of what a step's products turned into, and of the last product."""
-
-    x: jax.Array
-    deter: jax.Array
-    hidden: jax.Array
-    p4: jax.Array
-
-
-Shape = tuple[int, int]
-"""Of the latent: categoricals and classes."""
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
@@ -107,8 +58,11 @@ def follow(
 def _forward_scan(
     shape: Shape, unroll: int, net: Recurrence, state: State, inputs: Inputs
 ) -> tuple[State, Products]:
+    if follow_kernels.fits(shape, net, inputs):
+        return follow_kernels.forward(shape, net, state, inputs)
+
     def step(state: State, own: Inputs) -> tuple[State, Any]:
-        prev = _begun(own.is_first, net.start, state)
+        prev = begun(own.is_first, net.start, state)
         p1 = product(prev.stoch, net.w1) + own.from_action
         p2 = product(_joined(activate(net.norm1, p1), prev.deter), net.w2)
         deter = recur(net.norm2, p2, prev.deter)
@@ -135,7 +89,7 @@ def _backward(
     before = jax.tree.map(
         lambda first, x: jnp.concatenate([first[None], x[:-1]]), state, states
     )
-    prev = _begun(inputs.is_first, net.start, before)
+    prev = begun(inputs.is_first, net.start, before)
     kept = (prev.deter, products)
     behind, d_state, d_start = _backward_scan(shape, unroll, net, inputs, kept, d_out)
     d_norm1, d_p1 = activate_back(net.norm1, products.p1, behind.x)
@@ -161,10 +115,12 @@ def _backward(
 
 def _backward_scan(
     shape: Shape, unroll: int, net: Recurrence, inputs: Inputs, kept: Any, d_out: Any
-) -> tuple[_Behind, State, State]:
+) -> tuple[Behind, State, State]:
     """Gradients behind every step, of the first state and of the start."""
+    if follow_kernels.fits(shape, net, inputs):
+        return follow_back.backward(shape, net, inputs, kept, d_out)
 
-    def step(carry: tuple[State, State], own: Any) -> tuple[Any, _Behind]:
+    def step(carry: tuple[State, State], own: Any) -> tuple[Any, Behind]:
         d_state, d_start = carry
         is_first, uniform, (prev_deter, p), (d_states, d_p4) = own
         logits = Logits(p.p4, net.bias, shape)
@@ -183,7 +139,7 @@ def _backward_scan(
         d_start = jax.tree.map(
             lambda s, d: s + jnp.where(first, d, 0).astype(jnp.float32), d_start, d_prev
         )
-        return (d_state, d_start), _Behind(d_x, d_deter, d_hidden, d_p4)
+        return (d_state, d_start), Behind(d_x, d_deter, d_hidden, d_p4)
 
     n = inputs.is_first.shape[1]
     zeros = jax.tree.map(lambda s: jnp.zeros((n, len(s)), s.dtype), net.start)
@@ -197,12 +153,6 @@ def _backward_scan(
 
 
 follow.defvjp(_forward, _backward)
-
-
-def _begun(is_first: jax.Array, start: State, before: State) -> State:
-    """The state before a step: the learned start where a row begins."""
-    first = is_first[..., None]
-    return jax.tree.map(lambda s, b: jnp.where(first, s, b), start, before)
 
 
 def _joined(x: jax.Array, deter: jax.Array) -> jax.Array:

@@ -17,13 +17,14 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
-from fallow.agents.dreamer.latent import UNIMIX
+from fallow.agents.dreamer import inside
 from fallow.agents.dreamer.tiles import (
-    call,
-    rows_block,
+    like,
+    rows_of,
+    run,
     tile_rows,
     tiles_together,
-    whole_block,
+    whole,
 )
 
 # -------------------------------------------------------------------- norm and SiLU
@@ -38,19 +39,13 @@ def norm_silu(
     """silu(norm(x)) of rows (n, W), in the type of x."""
 
     def kernel(x_ref: Any, scale_ref: Any, shift_ref: Any, y_ref: Any) -> None:
-        whitened, _ = _whitened([_read(x_ref)], epsilon)
-        normed = whitened[0] * scale_ref[...][None] + shift_ref[...][None]
-        y_ref[...] = (normed * _sigmoid(normed)).astype(y_ref.dtype)
+        normed = inside.norm([inside.read(x_ref)], scale_ref, shift_ref, epsilon)
+        y_ref[...] = inside.silu(normed.parts[0]).astype(y_ref.dtype)
 
     n, width = x.shape
     rows = tile_rows(n, width)
-    return call(
-        kernel,
-        n // rows,
-        [rows_block(rows, width), whole_block(width), whole_block(width)],
-        [rows_block(rows, width)],
-        [jax.ShapeDtypeStruct(x.shape, x.dtype)],
-    )(x, scale, shift)[0]
+    given = rows_of(rows, x) + whole(scale, shift)
+    return run(kernel, n // rows, given, rows_of(rows, like(x.shape, x.dtype)))[0]
 
 
 def norm_silu_back(
@@ -68,33 +63,27 @@ def norm_silu_back(
     def kernel(
         x_ref: Any, d_y_ref: Any, scale_ref: Any, shift_ref: Any, *out_refs: Any
     ) -> None:
-        d_x_ref, d_scale_ref, d_shift_ref = out_refs
-        scale, shift = scale_ref[...][None], shift_ref[...][None]
+        d_x_ref, *sum_refs = out_refs
 
-        def tile(i: Any, sums: tuple[jax.Array, jax.Array]) -> Any:
+        def tile(i: Any, sums: list[jax.Array]) -> list[jax.Array]:
             place = pl.ds(i * rows, rows)
-            (whitened,), inverse = _whitened([_read(x_ref, place)], epsilon)
-            normed = whitened * scale + shift
-            d_normed = _read(d_y_ref, place) * _silu_slope(normed)
-            (d_x,) = _norm_back([whitened], [d_normed * scale], inverse)
-            d_x_ref[place, :] = d_x.astype(d_x_ref.dtype)
-            return sums[0] + (d_normed * whitened).sum(0), sums[1] + d_normed.sum(0)
+            x = inside.read(x_ref, place)
+            normed = inside.norm([x], scale_ref, shift_ref, epsilon)
+            slope = inside.silu_slope(normed.parts[0])
+            d_normed = [inside.read(d_y_ref, place) * slope]
+            inside.write_parts(d_x_ref, normed.back(d_normed), place)
+            return _added(sums, normed.sums(d_normed))
 
-        zeros = jnp.zeros(width, jnp.float32)
-        d_scale, d_shift = jax.lax.fori_loop(0, n_tiles, tile, (zeros, zeros))
-        d_scale_ref[...] = d_scale[None]
-        d_shift_ref[...] = d_shift[None]
+        _write_sums(sum_refs, jax.lax.fori_loop(0, n_tiles, tile, _zeros(1, width)))
 
-    n_programs = n // (rows * n_tiles)
-    wide, sums = rows_block(rows * n_tiles, width), rows_block(1, width)
-    partial_sums = jax.ShapeDtypeStruct((n_programs, width), jnp.float32)
-    d_x, d_scale, d_shift = call(
+    n_programs, together = n // (rows * n_tiles), rows * n_tiles
+    sums = like((n_programs, width), jnp.float32)
+    d_x, d_scale, d_shift = run(
         kernel,
         n_programs,
-        [wide, wide, whole_block(width), whole_block(width)],
-        [wide, sums, sums],
-        [jax.ShapeDtypeStruct(x.shape, x.dtype), partial_sums, partial_sums],
-    )(x, d_y, scale, shift)
+        rows_of(together, x, d_y) + whole(scale, shift),
+        rows_of(together, like(x.shape, x.dtype)) + rows_of(1, sums, sums),
+    )
     return d_scale.sum(0), d_shift.sum(0), d_x
 
 
@@ -114,25 +103,14 @@ def norm_gates(
     def kernel(
         x_ref: Any, deter_ref: Any, scale_ref: Any, shift_ref: Any, new_ref: Any
     ) -> None:
-        whitened, _ = _whitened(_thirds(x_ref, width), epsilon)
-        reset, candidate, update = _normed(whitened, scale_ref, shift_ref, width)
-        candidate = _tanh(_sigmoid(reset) * candidate)
-        update = _sigmoid(update - 1)
-        new_ref[...] = update * candidate + (1 - update) * deter_ref[...]
+        x = inside.parts_of(x_ref, 3, slice(None))
+        normed = inside.norm(x, scale_ref, shift_ref, epsilon)
+        new_ref[...] = inside.gated(normed.parts, deter_ref[...])
 
     rows = tile_rows(n, 4 * width)
-    return call(
-        kernel,
-        n // rows,
-        [
-            rows_block(rows, 3 * width),
-            rows_block(rows, width),
-            whole_block(3 * width),
-            whole_block(3 * width),
-        ],
-        [rows_block(rows, width)],
-        [jax.ShapeDtypeStruct(deter.shape, deter.dtype)],
-    )(x, deter, scale, shift)[0]
+    given = rows_of(rows, x, deter) + whole(scale, shift)
+    new = rows_of(rows, like(deter.shape, deter.dtype))
+    return run(kernel, n // rows, given, new)[0]
 
 
 def norm_gates_back(
@@ -152,54 +130,32 @@ def norm_gates_back(
         x_ref: Any, deter_ref: Any, d_new_ref: Any, scale_ref: Any, shift_ref: Any,
         *out_refs: Any,
     ) -> None:  # fmt: skip
-        d_x_ref, d_deter_ref, d_scale_ref, d_shift_ref = out_refs
+        d_x_ref, d_deter_ref, *sum_refs = out_refs
 
-        def tile(i: Any, sums: Any) -> Any:
+        def tile(i: Any, sums: list[jax.Array]) -> list[jax.Array]:
             place = pl.ds(i * rows, rows)
-            whitened, inverse = _whitened(_thirds(x_ref, width, place), epsilon)
-            normed = _normed(whitened, scale_ref, shift_ref, width)
-            d_new = _read(d_new_ref, place)
-            reset, update = _sigmoid(normed[0]), _sigmoid(normed[2] - 1)
-            candidate = _tanh(reset * normed[1])
-            d_update = d_new * (candidate - _read(deter_ref, place))
-            d_inner = d_new * update * (1 - candidate * candidate)
-            d_normed = [
-                d_inner * normed[1] * reset * (1 - reset),
-                d_inner * reset,
-                d_update * update * (1 - update),
-            ]
-            d_deter_ref[place, :] = (d_new * (1 - update)).astype(d_deter_ref.dtype)
-            scales = _vectors(scale_ref, width)
-            d_whitened = [d * s for d, s in zip(d_normed, scales, strict=True)]
-            d_x = _norm_back(whitened, d_whitened, inverse)
-            for k, own in enumerate(d_x):
-                d_x_ref[place, pl.ds(k * width, width)] = own.astype(d_x_ref.dtype)
-            terms = [(d * w).sum(0) for d, w in zip(d_normed, whitened, strict=True)]
-            terms += [d.sum(0) for d in d_normed]
-            return [s + t for s, t in zip(sums, terms, strict=True)]
+            x = inside.parts_of(x_ref, 3, place)
+            normed = inside.norm(x, scale_ref, shift_ref, epsilon)
+            d_normed, d_deter = inside.gated_back(
+                normed.parts,
+                inside.read(deter_ref, place),
+                inside.read(d_new_ref, place),
+            )
+            d_deter_ref[place, :] = d_deter.astype(d_deter_ref.dtype)
+            inside.write_parts(d_x_ref, normed.back(d_normed), place)
+            return _added(sums, normed.sums(d_normed))
 
-        zeros = [jnp.zeros(width, jnp.float32)] * 6
-        sums = jax.lax.fori_loop(0, n_tiles, tile, zeros)
-        for k in range(3):
-            place = pl.ds(k * width, width)
-            d_scale_ref[:, place] = sums[k][None]
-            d_shift_ref[:, place] = sums[3 + k][None]
+        _write_sums(sum_refs, jax.lax.fori_loop(0, n_tiles, tile, _zeros(3, width)))
 
-    n_programs = n // (rows * n_tiles)
-    wide, narrow = (rows_block(rows * n_tiles, w) for w in (3 * width, width))
-    partial_sums = jax.ShapeDtypeStruct((n_programs, 3 * width), jnp.float32)
-    d_x, d_deter, d_scale, d_shift = call(
+    n_programs, together = n // (rows * n_tiles), rows * n_tiles
+    sums = like((n_programs, 3 * width), jnp.float32)
+    new = [like(own.shape, own.dtype) for own in (x, deter)]
+    d_x, d_deter, d_scale, d_shift = run(
         kernel,
         n_programs,
-        [wide, narrow, narrow, whole_block(3 * width), whole_block(3 * width)],
-        [wide, narrow, rows_block(1, 3 * width), rows_block(1, 3 * width)],
-        [
-            jax.ShapeDtypeStruct(x.shape, x.dtype),
-            jax.ShapeDtypeStruct(deter.shape, deter.dtype),
-            partial_sums,
-            partial_sums,
-        ],
-    )(x, deter, d_new, scale, shift)
+        rows_of(together, x, deter, d_new) + whole(scale, shift),
+        rows_of(together, *new) + rows_of(1, sums, sums),
+    )
     return d_scale.sum(0), d_shift.sum(0), d_x, d_deter
 
 
@@ -215,28 +171,16 @@ def draw(
     n, n_categoricals = uniform.shape
     n_classes = product.shape[-1] // n_categoricals
 
-    def kernel(product_ref: Any, bias_ref: Any, uniform_ref: Any, out_ref: Any) -> None:
-        mixed = _mixed(_read(product_ref) + bias_ref[...][None])
-        cumulative = jnp.cumsum(mixed, -1)
-        classes = jax.lax.broadcasted_iota(jnp.int32, mixed.shape, 2)
-        passed = (uniform_ref[...][..., None] >= cumulative) & (classes < n_classes - 1)
-        chosen = passed.astype(jnp.int32).sum(-1)[..., None]
-        out_ref[...] = (classes == chosen).astype(out_ref.dtype)
+    def kernel(product_ref: Any, uniform_ref: Any, bias_ref: Any, out_ref: Any) -> None:
+        logits = inside.read(product_ref) + bias_ref[...][None]
+        out_ref[...] = inside.drawn(logits, uniform_ref[...]).astype(out_ref.dtype)
 
     shape = (n_categoricals, n_classes)
     rows = tile_rows(n, product.shape[-1])
-    logits = pl.BlockSpec((rows, *shape), lambda i: (i, 0, 0))
-    drawn = call(
-        kernel,
-        n // rows,
-        [
-            logits,
-            pl.BlockSpec(shape, lambda i: (0, 0)),
-            rows_block(rows, n_categoricals),
-        ],
-        [logits],
-        [jax.ShapeDtypeStruct((n, *shape), product.dtype)],
-    )(product.reshape(n, *shape), bias.reshape(shape), uniform)[0]
+    logits = product.reshape(n, *shape)
+    given = rows_of(rows, logits, uniform) + whole(bias.reshape(shape))
+    new = rows_of(rows, like(logits.shape, product.dtype))
+    drawn = run(kernel, n // rows, given, new)[0]
     return drawn.reshape(product.shape)
 
 
@@ -250,90 +194,33 @@ def draw_back(
     n, width = product.shape
     shape = (n_categoricals, width // n_categoricals)
 
-    def kernel(product_ref: Any, bias_ref: Any, d_ref: Any, out_ref: Any) -> None:
-        soft = _softmax(_read(product_ref) + bias_ref[...][None])
-        d_soft = (1 - UNIMIX) * _read(d_ref)
-        mean = (soft * d_soft).sum(-1)[..., None]
-        out_ref[...] = (soft * (d_soft - mean)).astype(out_ref.dtype)
+    def kernel(product_ref: Any, d_ref: Any, bias_ref: Any, out_ref: Any) -> None:
+        logits = inside.read(product_ref) + bias_ref[...][None]
+        d_logits = inside.drawn_back(logits, inside.read(d_ref))
+        out_ref[...] = d_logits.astype(out_ref.dtype)
 
     rows = tile_rows(n, width)
-    logits = pl.BlockSpec((rows, *shape), lambda i: (i, 0, 0))
-    d_logits = call(
-        kernel,
-        n // rows,
-        [logits, pl.BlockSpec(shape, lambda i: (0, 0)), logits],
-        [logits],
-        [jax.ShapeDtypeStruct((n, *shape), product.dtype)],
-    )(product.reshape(n, *shape), bias.reshape(shape), d_drawn.reshape(n, *shape))[0]
+    logits, d_drawn = product.reshape(n, *shape), d_drawn.reshape(n, *shape)
+    given = rows_of(rows, logits, d_drawn) + whole(bias.reshape(shape))
+    new = rows_of(rows, like(logits.shape, product.dtype))
+    d_logits = run(kernel, n // rows, given, new)[0]
     return d_logits.reshape(product.shape)
 
 
-# -------------------------------------------------------------------- in a kernel
+# -------------------------------------------------------------------- sums over rows
 
 
-def _read(ref: Any, place: Any = slice(None)) -> jax.Array:
-    return ref[place].astype(jnp.float32)
+def _zeros(n_parts: int, width: int) -> list[jax.Array]:
+    """Of scale and shift, part by part."""
+    return [jnp.zeros(width, jnp.float32)] * (2 * n_parts)
 
 
-def _thirds(ref: Any, width: int, place: Any = slice(None)) -> list[jax.Array]:
-    return [ref[place, pl.ds(k * width, width)].astype(jnp.float32) for k in range(3)]
+def _added(sums: list[jax.Array], terms: list[jax.Array]) -> list[jax.Array]:
+    return [s + t for s, t in zip(sums, terms, strict=True)]
 
 
-def _vectors(ref: Any, width: int) -> list[jax.Array]:
-    return [ref[pl.ds(k * width, width)][None] for k in range(3)]
-
-
-def _normed(
-    whitened: Sequence[jax.Array], scale_ref: Any, shift_ref: Any, width: int
-) -> list[jax.Array]:
-    scales, shifts = _vectors(scale_ref, width), _vectors(shift_ref, width)
-    return [w * s + b for w, s, b in zip(whitened, scales, shifts, strict=True)]
-
-
-def _whitened(
-    parts: Sequence[jax.Array], epsilon: float
-) -> tuple[list[jax.Array], jax.Array]:
-    """Rows given in parts, with mean 0 and variance 1; and what divided them."""
-    mean = _mean(parts)
-    centred = [part - mean for part in parts]
-    inverse = jax.lax.rsqrt(_mean([part * part for part in centred]) + epsilon)
-    return [part * inverse for part in centred], inverse
-
-
-def _norm_back(
-    whitened: Sequence[jax.Array], d_whitened: Sequence[jax.Array], inverse: jax.Array
-) -> list[jax.Array]:
-    pairs = list(zip(whitened, d_whitened, strict=True))
-    mean, along = _mean(d_whitened), _mean([w * d for w, d in pairs])
-    return [inverse * (d - mean - w * along) for w, d in pairs]
-
-
-def _mean(parts: Sequence[jax.Array]) -> jax.Array:
-    """(rows, 1) over rows given in parts."""
-    width = sum(part.shape[-1] for part in parts)
-    total = parts[0].sum(-1)
-    for part in parts[1:]:
-        total += part.sum(-1)
-    return total[:, None] * (1 / width)
-
-
-def _softmax(logits: jax.Array) -> jax.Array:
-    powers = jnp.exp(logits - logits.max(-1)[..., None])
-    return powers / powers.sum(-1)[..., None]
-
-
-def _mixed(logits: jax.Array) -> jax.Array:
-    return (1 - UNIMIX) * _softmax(logits) + UNIMIX / logits.shape[-1]
-
-
-def _sigmoid(x: jax.Array) -> jax.Array:
-    return 1 / (1 + jnp.exp(-x))
-
-
-def _tanh(x: jax.Array) -> jax.Array:
-    return 2 * _sigmoid(2 * x) - 1
-
-
-def _silu_slope(x: jax.Array) -> jax.Array:
-    gate = _sigmoid(x)
-    return gate * (1 + x * (1 - gate))
+def _write_sums(refs: Sequence[Any], sums: list[jax.Array]) -> None:
+    """To the gradients of scale and shift, one row each."""
+    n_parts = len(sums) // 2
+    for ref, own in zip(refs, (sums[:n_parts], sums[n_parts:]), strict=True):
+        inside.write_parts(ref, [part[None] for part in own], slice(None))

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer.follow import Inputs, Recurrence, State, follow
+from fallow.agents.dreamer.follow import follow
 from fallow.agents.dreamer.layers import (
     NORM_EPSILON,
     Block,
@@ -14,6 +14,7 @@ from fallow.agents.dreamer.layers import (
     hidden_weight,
     product,
 )
+from fallow.agents.dreamer.recurrence import Inputs, Recurrence, State
 from fallow.agents.dreamer.steps import Logits, activate, draw, recur
 from fallow.agents.shared.layers import Norm
 

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 from jax.experimental import pallas as pl
@@ -40,34 +41,76 @@ def _parameters() -> Any:
     return triton.CompilerParams(num_warps=N_WARPS)
 
 
-def call(
-    kernel: Callable[..., None],
-    n_programs: int,
-    in_specs: Sequence[pl.BlockSpec],
-    out_specs: Sequence[pl.BlockSpec],
-    out_shape: Sequence[jax.ShapeDtypeStruct],
-) -> Callable[..., list[jax.Array]]:
-    """The kernel on a grid of programs; interpreted where there is no GPU."""
-    on_gpu = jax.default_backend() == "gpu"
-    return pl.pallas_call(
-        kernel,
-        grid=(n_programs,),
-        in_specs=list(in_specs),
-        out_specs=list(out_specs),
-        out_shape=list(out_shape),
-        interpret=not on_gpu,
-        compiler_params=_parameters() if on_gpu else None,
+class Arrays(NamedTuple):
+    """Arrays of a kernel, each with the part of it that one of its programs sees."""
+
+    arrays: list[Any]
+    blocks: list[pl.BlockSpec]
+
+    def __add__(self, other: Any) -> "Arrays":
+        return Arrays(self.arrays + other.arrays, self.blocks + other.blocks)
+
+
+def whole(*arrays: jax.Array) -> Arrays:
+    """Every program sees all of it."""
+    return _cut(arrays, lambda x: x.shape, lambda i, n: (0,) * n)
+
+
+def rows_of(rows: int, *arrays: Any) -> Arrays:
+    """The i-th sees the i-th so many rows of (n, …)."""
+    return _cut(
+        arrays, lambda x: (rows, *x.shape[1:]), lambda i, n: (i, *(0,) * (n - 1))
     )
 
 
-def rows_block(rows: int, width: int) -> pl.BlockSpec:
-    """The i-th so many rows."""
-    return pl.BlockSpec((rows, width), lambda i: (i, 0))
+def steps_of(rows: int, *arrays: Any) -> Arrays:
+    """The i-th sees the i-th so many rows at all steps of (T, n, …)."""
+    return _cut(
+        arrays,
+        lambda x: (x.shape[0], rows, *x.shape[2:]),
+        lambda i, n: (0, i, *(0,) * (n - 2)),
+    )
 
 
-def whole_block(width: int) -> pl.BlockSpec:
-    """A vector that every program reads."""
-    return pl.BlockSpec((width,), lambda i: (0,))
+def _cut(arrays: Sequence[Any], shape: Any, place: Any) -> Arrays:
+    blocks = [pl.BlockSpec(shape(x), partial(place, n=len(x.shape))) for x in arrays]
+    return Arrays(list(arrays), blocks)
+
+
+like = jax.ShapeDtypeStruct
+"""`like(shape, dtype)`, an array that is new."""
+NOTHING = Arrays([], [])
+
+
+def run(
+    kernel: Callable[..., None],
+    n_programs: int,
+    given: Arrays,
+    new: Arrays,
+    written: Arrays = NOTHING,
+) -> list[jax.Array]:
+    """`kernel(*given, *new, *written)`: returns what is new and what it wrote into.
+
+    What it writes into keeps its place in memory and what is not overwritten. It is
+    compiled for a GPU, and interpreted where there is none.
+    """
+    n_given, n_new, n_written = (len(own.arrays) for own in (given, new, written))
+
+    def own(*refs: Any) -> None:  # what is written into is also given
+        kernel(*refs[:n_given], *refs[n_given + n_written :])
+
+    on_gpu = jax.default_backend() == "gpu"
+    both, results = given + written, new + written
+    return pl.pallas_call(
+        own,
+        grid=(n_programs,),
+        in_specs=both.blocks,
+        out_specs=results.blocks,
+        out_shape=[like(x.shape, x.dtype) for x in results.arrays],
+        input_output_aliases={n_given + k: n_new + k for k in range(n_written)},
+        interpret=not on_gpu,
+        compiler_params=_parameters() if on_gpu else None,
+    )(*both.arrays)
 
 
 def tile_rows(n: int, width: int) -> int:

@@ -9,10 +9,10 @@ import optax
 
 from fallow.agents.dreamer import losses
 from fallow.agents.dreamer.config import Config
-from fallow.agents.dreamer.follow import State as Latent
 from fallow.agents.dreamer.layers import MLP
 from fallow.agents.dreamer.losses import Batch, Metrics
 from fallow.agents.dreamer.networks import Actor, WorldModel, critic
+from fallow.agents.dreamer.recurrence import State as Latent
 from fallow.agents.shared.layers import computing_in, followed
 from fallow.agents.shared.optimising import clipped_adam, stepped
 

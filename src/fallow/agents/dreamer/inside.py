@@ -1,0 +1,152 @@
+"""What kernels compute on a tile of rows that they hold, in float32.
+
+A row of 3 D numbers comes in three parts, since a tile's width is a power of two.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+from fallow.agents.dreamer.latent import UNIMIX
+
+Parts = Sequence[jax.Array]
+
+
+def read(ref: Any, *place: Any) -> jax.Array:
+    """What stands in memory, all of it unless a place is given."""
+    return ref[place or ...].astype(jnp.float32)
+
+
+def parts_of(ref: Any, n: int, *place: Any) -> list[jax.Array]:
+    """Rows in n parts; `place` is all but the last index."""
+    width = ref.shape[-1] // n
+    return [read(ref, *place, pl.ds(k * width, width)) for k in range(n)]
+
+
+def write_parts(ref: Any, parts: Parts, *place: Any) -> None:
+    """The inverse."""
+    width = parts[0].shape[-1]
+    for k, part in enumerate(parts):
+        ref[(*place, pl.ds(k * width, width))] = part.astype(ref.dtype)
+
+
+# ------------------------------------------------------------------------- norm
+
+
+class Normed(NamedTuple):
+    """Rows after a norm, and what its gradient needs."""
+
+    parts: list[jax.Array]
+    whitened: list[jax.Array]
+    """Of mean 0 and variance 1."""
+    inverse: jax.Array
+    """(rows, 1), what made them so."""
+    scales: list[jax.Array]
+
+    def back(self, d_parts: Parts) -> list[jax.Array]:
+        """Gradient of the rows from that of the parts."""
+        d_white = [d * s for d, s in zip(d_parts, self.scales, strict=True)]
+        pairs = list(zip(self.whitened, d_white, strict=True))
+        mean, along = _mean(d_white), _mean([w * d for w, d in pairs])
+        return [self.inverse * (d - mean - w * along) for w, d in pairs]
+
+    def sums(self, d_parts: Parts) -> list[jax.Array]:
+        """What the rows add to the gradients of scale and shift, part by part."""
+        pairs = zip(d_parts, self.whitened, strict=True)
+        return [(d * w).sum(0) for d, w in pairs] + [d.sum(0) for d in d_parts]
+
+
+def norm(parts: Parts, scale_ref: Any, shift_ref: Any, epsilon: float) -> Normed:
+    """Rows given in parts, each row to mean 0 and variance 1, then scale and shift."""
+    mean = _mean(parts)
+    centred = [part - mean for part in parts]
+    inverse = jax.lax.rsqrt(_mean([part * part for part in centred]) + epsilon)
+    whitened = [part * inverse for part in centred]
+    n = len(parts)
+    scales = [own[None] for own in parts_of(scale_ref, n)]
+    shifts = [own[None] for own in parts_of(shift_ref, n)]
+    rows = zip(whitened, scales, shifts, strict=True)
+    return Normed([w * s + b for w, s, b in rows], whitened, inverse, scales)
+
+
+def _mean(parts: Parts) -> jax.Array:
+    """(rows, 1) over rows given in parts."""
+    width = sum(part.shape[-1] for part in parts)
+    total = parts[0].sum(-1)
+    for part in parts[1:]:
+        total += part.sum(-1)
+    return total[:, None] * (1 / width)
+
+
+# ------------------------------------------------------------------------- SiLU, gates
+
+
+def silu(x: jax.Array) -> jax.Array:
+    """Of x: x sigmoid(x)."""
+    return x * _sigmoid(x)
+
+
+def silu_slope(x: jax.Array) -> jax.Array:
+    """Its derivative."""
+    gate = _sigmoid(x)
+    return gate * (1 + x * (1 - gate))
+
+
+def gated(normed: Parts, deter: jax.Array) -> jax.Array:
+    """The next deter, as `steps.gates`."""
+    reset, candidate, update = normed
+    candidate = _tanh(_sigmoid(reset) * candidate)
+    update = _sigmoid(update - 1)
+    return update * candidate + (1 - update) * deter
+
+
+def gated_back(
+    normed: Parts, deter: jax.Array, d_new: jax.Array
+) -> tuple[list[jax.Array], jax.Array]:
+    """Gradients of the three parts and of the deter before."""
+    reset, update = _sigmoid(normed[0]), _sigmoid(normed[2] - 1)
+    candidate = _tanh(reset * normed[1])
+    d_update = d_new * (candidate - deter)
+    d_inner = d_new * update * (1 - candidate * candidate)
+    d_normed = [
+        d_inner * normed[1] * reset * (1 - reset),
+        d_inner * reset,
+        d_update * update * (1 - update),
+    ]
+    return d_normed, d_new * (1 - update)
+
+
+def _sigmoid(x: jax.Array) -> jax.Array:
+    return 1 / (1 + jnp.exp(-x))
+
+
+def _tanh(x: jax.Array) -> jax.Array:
+    return 2 * _sigmoid(2 * x) - 1
+
+
+# ------------------------------------------------------------------------- draws
+
+
+def drawn(logits: jax.Array, uniform: jax.Array) -> jax.Array:
+    """One-hot (rows, C, K), as `latent.sample`; True where a class is drawn."""
+    n_classes = logits.shape[-1]
+    mixed = (1 - UNIMIX) * _softmax(logits) + UNIMIX / n_classes
+    cumulative = jnp.cumsum(mixed, -1)
+    classes = jax.lax.broadcasted_iota(jnp.int32, mixed.shape, 2)
+    passed = (uniform[..., None] >= cumulative) & (classes < n_classes - 1)
+    return classes == passed.astype(jnp.int32).sum(-1)[..., None]
+
+
+def drawn_back(logits: jax.Array, d_drawn: jax.Array) -> jax.Array:
+    """Gradient of the logits, straight through the probabilities."""
+    soft = _softmax(logits)
+    d_soft = (1 - UNIMIX) * d_drawn
+    return soft * (d_soft - (soft * d_soft).sum(-1)[..., None])
+
+
+def _softmax(logits: jax.Array) -> jax.Array:
+    powers = jnp.exp(logits - logits.max(-1)[..., None])
+    return powers / powers.sum(-1)[..., None]
