@@ -1,3 +1,5 @@
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,6 +7,7 @@ import pytest
 
 from fallow.agents import compiling
 from fallow.agents.compiling import Program
+from fallow.agents.dreamer import kernels
 from fallow.agents.fleet import Fleet
 from fallow.agents.tdmpc.agent import TdMpc
 from fallow.agents.tdmpc.config import Config
@@ -38,11 +41,13 @@ class Traced:
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """As on an accelerator, with a folder for its programs."""
-    before = jax.config.values["jax_compilation_cache_dir"]
+    options = ("jax_compilation_cache_dir", "jax_traceback_in_locations_limit")
+    before = {option: jax.config.values[option] for option in options}
     monkeypatch.setattr(compiling, "on_processor", lambda: False)
     compiling.keep_compiled(tmp_path)
     yield tmp_path / "programs"
-    jax.config.update("jax_compilation_cache_dir", before)
+    for option, value in before.items():
+        jax.config.update(option, value)
 
 
 def call(function: Traced, n: int = 3, name: str = "a", **named) -> np.ndarray:
@@ -111,6 +116,18 @@ def test_a_fleet_of_kept_programs_learns_the_same(folder, monkeypatch) -> None:
     monkeypatch.undo()
     jax.tree.map(np.testing.assert_array_equal, made, found)
     jax.tree.map(np.testing.assert_array_equal, made, state_of_fleet())
+
+
+def test_a_kernel_does_not_say_where_its_sources_lie(folder, monkeypatch) -> None:
+    """Or a program would be another one wherever they lie elsewhere."""
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    width = jnp.ones(16)
+    traced = jax.jit(partial(kernels.norm_silu, width, width, epsilon=1e-3)).trace(
+        x=jnp.ones((8, 16))
+    )
+    lowered = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert "triton" in lowered
+    assert ".py" not in lowered
 
 
 def test_nothing_is_kept_on_a_processor(folder, monkeypatch) -> None:

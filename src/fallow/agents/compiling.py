@@ -32,6 +32,9 @@ def keep_compiled(folder: str | Path | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    # kernels carry the lines that called them: one kernel would be compiled for each,
+    # and be another one wherever the sources lie elsewhere
+    jax.config.update("jax_traceback_in_locations_limit", 0)
     return folder
 
 
