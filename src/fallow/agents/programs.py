@@ -98,7 +98,8 @@ class Programs:
 
         self._init = program("init", lambda key: jax.tree.leaves(agent.init(key)))
         self._update = program("update", self._update_one, 1, donate=(0,))
-        self._update_some = program("update-some", self._update_if, 1, donate=(0, 1))
+        self._copied = jax.jit(lambda leaves: [jnp.copy(leaf) for leaf in leaves])
+        self._chosen = jax.jit(mapped(_chosen), donate_argnums=1)
         self._act = {
             explore: program(name, partial(self._act_one, explore), 1, donate=(1,))
             for name, explore in (("explore", True), ("exploit", False))
@@ -183,8 +184,12 @@ class Programs:
             )
             if some.all():
                 return self._update(state[shard], *given)
-            before = metrics[shard] or self._no_metrics(state[shard], given)
-            return self._update_some(state[shard], before, some, *given)
+            # rare, so that it is not worth a large program of its own
+            before = self._copied(state[shard])
+            after, own = self._update(state[shard], *given)
+            nothing = {name: jnp.full_like(x, jnp.nan) for name, x in own.items()}
+            both = (before, metrics[shard] or nothing)
+            return self._chosen(some, (after, own), both)
 
         results = self._each("learning", update)
         return [own[0] for own in results], [own[1] for own in results]
@@ -222,11 +227,6 @@ class Programs:
         ]
         return ahead + [one.result() for one in begun]
 
-    def _no_metrics(self, leaves: Leaves, given: tuple[Any, ...]) -> Any:
-        """Metrics of branches that have not learned yet: NaN."""
-        shapes = jax.eval_shape(self._update.jitted, leaves, *given)[1]
-        return {name: jnp.full(own.shape, jnp.nan) for name, own in shapes.items()}
-
     def _update_one(
         self,
         leaves: Leaves,
@@ -244,20 +244,6 @@ class Programs:
             own = jax.random.fold_in(key, n_updates + k)
             state, metrics = self._agent.update(state, batch, own)
         return jax.tree.leaves(state), metrics
-
-    def _update_if(
-        self,
-        leaves: Leaves,
-        metrics: dict[str, jax.Array],
-        is_active: jax.Array,
-        *given: Any,
-    ) -> tuple[Leaves, dict[str, jax.Array]]:
-        """An update of a branch in a shard in which not every branch has one."""
-        return jax.tree.map(
-            lambda new, old: jnp.where(is_active, new, old),
-            self._update_one(leaves, *given),
-            (leaves, metrics),
-        )
 
     def _act_one(
         self,
@@ -290,6 +276,11 @@ class Programs:
         n_rows = next(iter(groups.values())).shape[1]
         flat = {k: g.reshape(-1, g.shape[-1]) for k, g in groups.items()}
         return gather(self._layout, flat, place * n_rows + rows, is_first)
+
+
+def _chosen(is_active: jax.Array, after: T, before: T) -> T:
+    """What a branch has after an update, if it had one."""
+    return jax.tree.map(partial(jnp.where, is_active), after, before)
 
 
 def mapped(function: Callable[..., Any], shared: int = 0) -> Callable[..., Any]:
