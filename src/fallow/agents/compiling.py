@@ -80,8 +80,10 @@ class Program:
             return self.jitted
         path = folder / f"{self._name.split(maxsplit=1)[0]}-{self._key(arguments)}"
         try:
-            kept = pickle.loads(path.read_bytes())
-            return serialize_executable.deserialize_and_load(*kept)
+            program, given, result = pickle.loads(path.read_bytes())
+            return serialize_executable.deserialize_and_load(
+                program, given, result, execution_devices=jax.devices()[:1]
+            )
         except (OSError, EOFError, ValueError, pickle.PickleError, RuntimeError):
             pass  # not there, cut off, or of another machine: it is made anew
         compiled = self.jitted.lower(*arguments).compile()
