@@ -31,6 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fallow.agents import AGENTS
+from fallow.agents.clock import BESIDE
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.fleet import Fleet
 from fallow.agents.programs import Programs, joined_metrics
@@ -178,13 +179,13 @@ def measure_loop(agent, n_branches: int, n_steps: int) -> dict:
     fleet = Fleet(TASK, agent, branches, CAPACITY)
     fleet.run((agent.schedule.prefill_steps + 10) * fleet.frames_per_step)
     jax.block_until_ready(fleet.state)
-    clock = HostClock(fleet)
+    before = dict(fleet.clock.seconds)
     done, begin = fleet.n_updates, time.perf_counter()
     for _ in range(n_steps):
         fleet.step()
     jax.block_until_ready(fleet.state)
     seconds = time.perf_counter() - begin
-    clock.print(seconds, n_steps)
+    print_time(fleet, before, seconds, n_steps)
     updates_per_s = (fleet.n_updates - done) * n_branches / seconds
     nothing = (fleet.programs.nothing(N_EPISODES), *first_sight(fleet))
     fleet.programs.act(fleet.state, *nothing, 0, explore=False)  # compiles
@@ -200,43 +201,19 @@ def measure_loop(agent, n_branches: int, n_steps: int) -> dict:
     }
 
 
-class HostClock:
-    """Where the host's time goes while a fleet lives."""
-
-    BESIDE = ("drawing", "starting updates")
-    """What a second thread does while the first waits for actions and moves worlds."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        self.seconds: collections.Counter[str] = collections.Counter()
-        for owner, method, name in (
-            (fleet.programs, "act", "starting acts"),
-            (fleet.buffer, "draw", "drawing"),
-            (fleet.programs, "update", "starting updates"),
-            (fleet.worlds, "step", "physics"),
-            (fleet.buffer, "add", "storing"),
-            (fleet, "_look_after", "looking after"),
-        ):
-            setattr(owner, method, self._timed(name, getattr(owner, method)))
-
-    def _timed(self, name: str, call):
-        def timed(*arguments, **named):
-            begin = time.perf_counter()
-            result = call(*arguments, **named)
-            self.seconds[name] += time.perf_counter() - begin
-            return result
-
-        return timed
-
-    def print(self, seconds: float, n_steps: int) -> None:
-        """Milliseconds a step; what is left is waiting for the device, and Python."""
-        each = {name: 1e3 * own / n_steps for name, own in self.seconds.items()}
-        beside = {name: each.pop(name, 0) for name in self.BESIDE}
-        each["waiting and the rest"] = 1e3 * seconds / n_steps - sum(each.values())
-        parts, others = (
-            ", ".join(f"{name} {ms:.2f}" for name, ms in own.items())
-            for own in (each, beside)
-        )
-        print(f"  ms a step {1e3 * seconds / n_steps:.2f}: {parts}; beside: {others}")
+def print_time(fleet: Fleet, before: dict, seconds: float, n_steps: int) -> None:
+    """Where the host's time went, in milliseconds a step."""
+    each = {
+        name: 1e3 * (spent - before.get(name, 0)) / n_steps
+        for name, spent in fleet.clock.seconds.items()
+    }
+    beside = {name: each.pop(name, 0) for name in BESIDE}
+    each["the rest"] = 1e3 * seconds / n_steps - sum(each.values())
+    parts, others = (
+        ", ".join(f"{name} {ms:.2f}" for name, ms in own.items())
+        for own in (each, beside)
+    )
+    print(f"  ms a step {1e3 * seconds / n_steps:.2f}: {parts}; beside: {others}")
 
 
 def first_sight(fleet: Fleet) -> tuple[np.ndarray, np.ndarray]:

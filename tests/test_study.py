@@ -17,6 +17,7 @@ from micro_study import (
     small_plan,
 )
 
+from fallow.agents.clock import BESIDE
 from fallow.agents.fleet import build_agent
 from fallow.logs import read_history
 from fallow.study.engines import run_study
@@ -109,6 +110,16 @@ def start(folder: Path, counter: Path) -> subprocess.Popen:
 
 def made(counter: Path) -> int:
     return counter.stat().st_size if counter.exists() else 0
+
+
+def test_its_status_says_where_the_time_went(whole) -> None:
+    for fleet in status_of(whole).fleets:
+        for seconds in fleet.spent_s.values():
+            parts = [spent for name, spent in seconds.items() if name not in BESIDE]
+            assert 0 < seconds["physics"] < seconds["total"]
+            assert sum(parts) <= 2 * seconds["total"]  # which is one of them
+    stages = [set(fleet.spent_s) for fleet in status_of(whole).fleets]
+    assert {"trunks", "branches"} in stages
 
 
 def test_killed_at_random_moments_it_ends_the_same(whole, tmp_path) -> None:

@@ -8,11 +8,12 @@ import pytest
 from rich.console import Console
 
 from fallow.agents.training import Progress
-from fallow.report.study_view import StudyView
+from fallow.report.study_view import StudyView, show_status
 from fallow.study import Cell, Plan
 from fallow.study.estimate import in_words
 from fallow.study.folder import open_study
 from fallow.study.running import Event
+from fallow.study.status import status_of
 
 PLAN = Plan(
     "shown",
@@ -74,3 +75,14 @@ def test_on_a_terminal_there_are_bars_with_the_time_left(study, monkeypatch) -> 
 )
 def test_durations(seconds: float, words: str) -> None:
     assert in_words(seconds) == words
+
+
+def test_a_status_says_where_the_time_went(study, capsys) -> None:
+    events(study)
+    path = study.fleet_folder(study.fleets[1]) / "status.json"
+    spent = {"total": 100.0, "waiting": 60.0, "physics": 20.0, "storing": 5.0}
+    told = json.loads(path.read_text()) | {"spent_s": {"branches": spent}}
+    path.write_text(json.dumps(told))
+    show_status(status_of(study), Console(highlight=False))
+    line = next(x for x in capsys.readouterr().out.splitlines() if "learner" in x)
+    assert line == "    branches 2 min: learner 60%, physics 20%, host 20%"

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from fallow import options, seeds
-from fallow.agents import AGENTS
+from fallow.agents import AGENTS, clock
 from fallow.agents.agent import Agent
 from fallow.agents.programs import Metrics, Programs, Shards, joined_metrics
 from fallow.dynamics import TASKS, Step, Worlds
@@ -80,6 +80,7 @@ class Fleet:
         self.schedule = agent.schedule
         self._seeds = [branch.seed for branch in branches]
         self._n_threads = n_threads
+        self.clock = clock.Clock()
         # starting a program of thousands of kernels takes the host as long as they run
         self._starter = ThreadPoolExecutor(1)
         self.worlds = self._worlds("training", self.schedule.n_worlds, None)
@@ -129,28 +130,37 @@ class Fleet:
         if self.n_steps < self.schedule.prefill_steps:
             actions = self._random_actions()
             policy = (np.zeros_like(actions), np.full_like(actions, UNIFORM_STD))
-            step = self.worlds.step(actions)
+            step = self._move(actions)
         else:
             if self.n_steps == self.schedule.prefill_steps:
                 self._catch_up(self.n_steps, self.schedule.pretrain_updates)
-            acted = self.programs.act(
-                self.state,
-                self.carry,
-                self.worlds.observation,
-                self.begins,
-                self.n_steps,
-                explore=True,
-            )
+            with self.clock.on(clock.ACTING):
+                acted = self.programs.act(
+                    self.state,
+                    self.carry,
+                    self.worlds.observation,
+                    self.begins,
+                    self.n_steps,
+                    explore=True,
+                )
             self.carry = acted.carry
             most = CATCH_UP * math.ceil(self.schedule.updates_per_step)
             learning = self._starter.submit(self._catch_up, self.n_steps + 1, most)
-            actions, policy = acted.action, acted.policy
-            step = self.worlds.step(actions)
-            learning.result()  # all updates are started; the device works on
-        self._store(actions, step, policy)
+            with self.clock.on(clock.WAITING):
+                actions, policy = acted.action, acted.policy
+            step = self._move(actions)
+            with self.clock.on(clock.WAITING):
+                learning.result()  # all updates are started; the device works on
+        with self.clock.on(clock.STORING):
+            self._store(actions, step, policy)
         self.n_steps += 1
-        self._look_after()
+        with self.clock.on(clock.WAITING):
+            self._look_after()
         return step
+
+    def _move(self, actions: np.ndarray) -> Step:
+        with self.clock.on(clock.PHYSICS):
+            return self.worlds.step(actions)
 
     def run(self, until_frame: int) -> None:
         """Live until the clock shows `until_frame`."""
@@ -182,17 +192,19 @@ class Fleet:
         n_each = np.broadcast_to(n_updates, len(self.branches))
         for made in range(n_each.max()):
             active = n_each > made
-            indices = self.buffer.draw(
-                1, schedule.batch, schedule.length, schedule.within_episodes, active
-            )
-            self.state, self._metrics = self.programs.update(
-                self.state,
-                self._metrics,
-                self.buffer.groups,
-                indices,
-                self.updates,
-                active,
-            )
+            with self.clock.on(clock.DRAWING):
+                indices = self.buffer.draw(
+                    1, schedule.batch, schedule.length, schedule.within_episodes, active
+                )
+            with self.clock.on(clock.LEARNING):
+                self.state, self._metrics = self.programs.update(
+                    self.state,
+                    self._metrics,
+                    self.buffer.groups,
+                    indices,
+                    self.updates,
+                    active,
+                )
             self.updates = self.updates + active
 
     def _random_actions(self) -> np.ndarray:
@@ -304,6 +316,10 @@ class Fleet:
         Nothing is stored and no clock moves. Starts derive from a branch's seed and
         the frame, so branches of one seed are judged on the same ones.
         """
+        with self.clock.on(clock.EVALUATING):
+            return self._judged(n_episodes)
+
+    def _judged(self, n_episodes: int) -> np.ndarray:
         worlds = self._evaluation
         if worlds is None or worlds.n_worlds != n_episodes:
             worlds = self._evaluation = self._worlds("evaluation", n_episodes, 0)

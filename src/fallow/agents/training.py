@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from fallow import options
-from fallow.agents import saving
+from fallow.agents import clock, saving
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.memory import fleets_that_fit
 from fallow.agents.results import Results
@@ -112,6 +112,8 @@ class Progress:
     returns: np.ndarray | None = None
     """(R, n_episodes), right after an evaluation."""
     metrics: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Since the fleet was built, by what they were spent on; see `clock`."""
     message: str = ""
 
 
@@ -257,13 +259,14 @@ def _live(
             judged = fleet.evaluate(leg.n_episodes)
             results.add(fleet, judged)
         if leg.save_frames and _passed(fleet, leg.save_frames, leg.save_frames):
-            saving.save(fleet, where)
+            with fleet.clock.on(clock.SAVING):
+                saving.save(fleet, where)
         if judged is not None or fleet.n_steps % REPORT_STEPS == 0:
             made = (fleet.n_updates - done) * len(fleet.branches)
             rate = made / max(time.perf_counter() - began, 1e-9)
             n_updates, metrics = fleet.n_updates, fleet.metrics
             place = (fleet.frame, leg.until_frame, n_updates, rate)
-            watch(Progress(*place, judged, metrics))
+            watch(Progress(*place, judged, metrics, dict(fleet.clock.seconds)))
             began, done = time.perf_counter(), n_updates
     jax.block_until_ready(fleet.state)
     saving.save(fleet, where)

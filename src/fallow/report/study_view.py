@@ -1,12 +1,14 @@
 """A study on the terminal: how far it is, and the time left."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from fallow.agents.clock import shares
 from fallow.study.estimate import in_words
 from fallow.study.status import FleetStatus, Status, status_of
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:  # it imports jax, and the status of a study must not
 
 LOOK_S = 1.0
 """Between two looks at where the whole study stands."""
+LEAST_SHARE = 0.005
+"""Of a stage's time that is worth a word."""
 
 
 class StudyView:
@@ -103,6 +107,8 @@ def show_status(status: Status, console: Console) -> None:
     )
     for own in status.fleets:
         console.print(_line(own), soft_wrap=True)
+        for stage, seconds in own.spent_s.items():
+            console.print(_spent(stage, seconds), soft_wrap=True)
     console.print(_time_left(status), soft_wrap=True)
 
 
@@ -113,6 +119,17 @@ def _line(own: FleetStatus) -> str:
     frame = f"  frame {own.frame:,} of {own.until_frame:,}" if own.until_frame else ""
     what = f"{fleet.trunks[0].agent} on {fleet.trunks[0].task}, seed {seeds}"
     return f"  {fleet.id}  {what}: {len(fleet.branches)} branches  {state}{frame}"
+
+
+def _spent(stage: str, seconds: Mapping[str, float]) -> str:
+    """Where the time of a stage went, in its last session."""
+    total_s = seconds["total"]
+    named = [
+        f"{name} {share:.0%}"
+        for name, share in shares(seconds, total_s).items()
+        if share >= LEAST_SHARE
+    ]
+    return f"    {stage} {in_words(total_s)}: {', '.join(named)}"
 
 
 def _time_left(status: Status) -> str:

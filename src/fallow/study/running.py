@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fallow import checkpoint
 from fallow.agents import saving, training
@@ -22,6 +23,7 @@ from fallow.study.folder import (
     is_done,
     link,
     mark_done,
+    read_json,
     set_aside,
     write_json,
 )
@@ -176,7 +178,8 @@ class Reporter:
     ) -> None:
         self._path = study.fleet_folder(fleet) / STATUS
         self._fleet, self._stage, self._watch = fleet, stage, watch
-        self._began_s = self._written_s = time.monotonic()
+        self._built_s = self._began_s = self._written_s = time.monotonic()
+        self._spent: dict[str, Any] = read_json(self._path).get("spent_s", {})
         self._first: int | None = None
 
     def __call__(self, progress: training.Progress) -> None:
@@ -196,6 +199,8 @@ class Reporter:
         is_trunks = self._stage == "trunks"
         company = len(self._fleet.trunks if is_trunks else self._fleet.branches)
         made = progress.n_updates - (self._first or 0)
+        lived_s = now_s - self._built_s
+        self._spent[self._stage] = {"total": lived_s, **progress.seconds}
         write_json(
             self._path,
             {
@@ -205,6 +210,7 @@ class Reporter:
                 "n_updates": progress.n_updates,
                 "session_updates": made * company,
                 "session_s": now_s - self._began_s,
+                "spent_s": self._spent,
                 "time": time.time(),
             },
         )

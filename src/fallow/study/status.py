@@ -1,6 +1,7 @@
 """Where a study stands, read from its folder alone; imports no jax."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ class FleetStatus:
     """Of its branches."""
     updates_per_s: float = 0.0
     """Of all that it trains together, in the last session."""
+    spent_s: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Of each stage's last session, by what they were spent on, and in total."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,11 @@ def _fleet(study: Study, fleet: PlannedFleet) -> FleetStatus:
     rate = told.get("session_updates", 0) / max(told.get("session_s", 0.0), 1e-9)
     if is_done(folder):
         return FleetStatus(
-            fleet, "done", updates_done=fleet.n_updates, updates_per_s=rate
+            fleet,
+            "done",
+            updates_done=fleet.n_updates,
+            updates_per_s=rate,
+            spent_s=told.get("spent_s", {}),
         )
     at_work = is_held(folder.with_name(f"{fleet.id}.lock"))
     idle = "failed" if (folder / FAILED).exists() else "stopped" if told else "left"
@@ -114,6 +121,7 @@ def _fleet(study: Study, fleet: PlannedFleet) -> FleetStatus:
         told["until_frame"],
         done,
         rate,
+        told.get("spent_s", {}),
     )
 
 

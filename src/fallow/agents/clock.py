@@ -1,0 +1,46 @@
+"""Where the time of a fleet goes."""
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+
+WAITING, PHYSICS, EVALUATING, SAVING = "waiting", "physics", "evaluating", "saving"
+"""For the device; in the worlds; judging; writing checkpoints."""
+ACTING, STORING = "starting acts", "storing"
+DRAWING, LEARNING = "drawing", "starting updates"
+BESIDE = (DRAWING, LEARNING)
+"""Done by a second thread while the first waits or is in the worlds."""
+
+
+class Clock:
+    """Seconds by what they were spent on.
+
+    What is not named here is Python in between. While a fleet waits the device learns,
+    so a fleet that mostly waits is as fast as its device.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def on(self, what: str) -> Iterator[None]:
+        """Count the time of a block; blocks of one thread do not lie in each other."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - begin
+            self.seconds[what] = self.seconds.get(what, 0.0) + spent
+
+
+def shares(seconds: Mapping[str, float], total_s: float) -> dict[str, float]:
+    """Of learner, physics, evaluating, saving and the host's other work; sum 1."""
+    named = {
+        "learner": seconds.get(WAITING, 0.0),
+        "physics": seconds.get(PHYSICS, 0.0),
+        "evaluating": seconds.get(EVALUATING, 0.0),
+        "saving": seconds.get(SAVING, 0.0),
+    }
+    named["host"] = max(total_s - sum(named.values()), 0.0)
+    total = max(sum(named.values()), 1e-9)
+    return {name: spent / total for name, spent in named.items()}
