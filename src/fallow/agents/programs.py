@@ -89,9 +89,8 @@ class Programs:
         one = jax.eval_shape(agent.init, jax.random.key(0))
         self._tree = jax.tree.structure(one)
         own = f"{agent} {layout}"
-        keep = type(agent).__module__.startswith(
-            "fallow."
-        )  # others' sources may change
+        # of agents that others wrote it is not known when their sources change
+        keep = type(agent).__module__.startswith("fallow.")
 
         def program(name: str, *given: Any, **named: Any) -> Program:
             return Program(mapped(*given), f"{name} {own}", keep=keep, **named)
