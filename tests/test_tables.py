@@ -99,6 +99,16 @@ def test_table_1_has_paired_differences(condition: str) -> None:
     assert column == ("–" if condition == "none" else expected)
 
 
+def test_a_rule_not_run_without_a_change_is_not_left_out() -> None:
+    some = {key: own for key, own in TABLE1.items() if key != ("none", "wmar")}
+    made = tables_of(table(some), "mine")[1]
+    row = cells(made, Change=NAMES["gain"], Difference="WMAR - Passive")
+    assert row["less that of no change"] == "–"
+    other = cells(made, Change=NAMES["gain"], Difference="Recency - Passive")
+    assert other["less that of no change"] != "–"
+    assert not [note for note in made.notes if note.startswith("Left out")]
+
+
 def test_a_sign_that_is_not_the_papers_is_marked() -> None:
     made = tables_of(table(TABLE1), "table1")[1]
     row = cells(made, Change="Recurring", Difference="WMAR - Passive")

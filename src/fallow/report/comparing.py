@@ -124,7 +124,9 @@ def differences_table(
         rows.append(tuple(cells))
     paper_head = (PAPER, "sign") if with_paper else ()
     calm_head = ("less that of no change",) if with_calm else ()
-    missing = [m for own in (*found, *filter(None, calm)) for m in own.missing]
+    # a rule that was never run without a change is not left out of anything
+    compared = [own for own in calm if own is not None and own.n]
+    missing = [m for own in (*found, *compared) for m in own.missing]
     return Table(
         title=title,
         head=(
