@@ -36,7 +36,7 @@ def backward(
 
     def step(i: jax.Array, carry: Any) -> Any:
         d_prev, d_start, behind = carry  # of the step after, not yet cut where it began
-        at = (n_steps - 1 - i).reshape(1)
+        at = i.reshape(1)  # counted from the last
         d_p4, d_start_stoch, all_p4 = _leave_back(
             at, shape, net, (p4, d_p4s, d_stochs), d_prev.stoch, begins,
             d_start.stoch, behind.p4,
@@ -85,7 +85,7 @@ def _leave_back(
 
     def kernel(*refs: Any) -> None:
         at, p4, d_p4s, d_stochs, begins, d_next, bias, d_p4, d_start, all_p4 = refs
-        t = at[0]
+        t = _step(at, all_p4)
         first = (begins[t + 1] > 0)[:, None, None]
         d_later = inside.read(d_next)
         d_start[...] += jnp.where(first, d_later, 0.0)
@@ -118,8 +118,9 @@ def _silu_back(
 
     def kernel(*refs: Any) -> None:
         at, p, d_y, scale, shift, d_p, all_d_y = refs
-        d_p[...] = _through_silu(at[0], p, d_y[...], (scale, shift, norm.epsilon))
-        all_d_y[at[0]] = d_y[...]
+        t = _step(at, all_d_y)
+        d_p[...] = _through_silu(t, p, d_y[...], (scale, shift, norm.epsilon))
+        all_d_y[t] = d_y[...]
 
     rows = tile_rows(n, width)
     return run(
@@ -149,7 +150,7 @@ def _turn_back(
     def kernel(*refs: Any) -> None:
         at, p2, before, d_deters, begins, d_seen, d_next, scale, shift, *out = refs
         d_p2, d_before, d_start, all_deter = out
-        t = at[0]
+        t = _step(at, all_deter)
         first = (begins[t + 1] > 0)[:, None]
         d_later = d_next[...]
         d_start[...] += jnp.where(first, d_later, 0.0)
@@ -183,10 +184,11 @@ def _enter_back(
 
     def kernel(*refs: Any) -> None:
         at, p1, d_joined, d_kept, scale, shift, d_p1, d_before, all_x = refs
+        t = _step(at, all_x)
         d_x = d_joined[:, pl.ds(0, width)]
         norm = (scale, shift, net.norm1.epsilon)
-        d_p1[...] = _through_silu(at[0], p1, d_x, norm)
-        all_x[at[0]] = d_x
+        d_p1[...] = _through_silu(t, p1, d_x, norm)
+        all_x[t] = d_x
         d_turned = inside.read(d_joined, slice(None), pl.ds(width, n_deter))
         d_before[...] = d_kept[...] + d_turned
 
@@ -201,3 +203,8 @@ def _enter_back(
         rows_of(rows, like((n, width), p1.dtype), like((n, n_deter), jnp.float32)),
         steps_of(rows, all_x),
     )
+
+
+def _step(at: Any, steps: Any) -> Any:
+    """In a kernel: which step it is, of arrays of all steps."""
+    return steps.shape[0] - 1 - at[0]
