@@ -1,6 +1,6 @@
 """Record a weakening walker, then read the log and simulate one episode again.
 
-python examples/record_and_look_back.py run.fallow
+python examples/record_and_look_back.py looked.fallow
 """
 
 import sys
@@ -10,7 +10,7 @@ import numpy as np
 from fallow.dynamics import Worlds
 from fallow.logs import Recorder, read_history, resimulate
 
-path = sys.argv[1] if len(sys.argv) > 1 else "run.fallow"
+path = sys.argv[1] if len(sys.argv) > 1 else "looked.fallow"
 worlds = Worlds("walker-walk", "gain:shift_frame=2000", seeds=[[0, 1]])
 random = np.random.default_rng(0)
 

@@ -364,7 +364,8 @@ def test_what_cannot_be_joined_is_told(done, pretender, tmp_path, run) -> None:
     assert run("study", "merge", done, done)[0] == 2
 
 
-def test_unknown_engines_are_named(tmp_path) -> None:
+def test_unknown_engines_are_named(tmp_path, run) -> None:
     with pytest.raises(FallowError, match="unknown engine 'rey': did you mean 'ray'"):
         run_study(PLAN, tmp_path / "x", engine="rey")
+    assert run("study", "demo", "--engine", "rey", "--dry-run")[0] == 2
     assert set(engines.ENGINES) == {"local", "ray"}

@@ -14,6 +14,7 @@ from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet
 from fallow.cli import main
 from fallow.logs import read_history
+from fallow.report.training import TrainingBar
 from fallow.results import read_results
 
 if "micro" not in PRESETS:
@@ -109,6 +110,40 @@ def test_a_folder_of_another_run_is_refused(whole, capsys) -> None:
     assert "it has no run.json" in capsys.readouterr().err
 
 
+def test_a_run_that_goes_on_keeps_its_choices(whole, capsys) -> None:
+    table = (whole / "results.csv").read_bytes()
+    given = ["--frames", "900000", "--rule", "reset"]
+    assert main(["train", "--resume", str(whole), *given]) == 2
+    assert "leave out --rule, --frames" in capsys.readouterr().err
+    assert (whole / "results.csv").read_bytes() == table
+
+
+def test_a_run_is_no_study(whole, capsys) -> None:
+    assert main(["report", str(whole)]) == 2
+    assert "is of fallow train" in capsys.readouterr().err
+    assert not (whole / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("n", "words"), [(1, "   3.0  9"), (2, "   3.0 (sd   0.0: 3 3)  9")]
+)
+def test_a_spread_is_of_several(n: int, words: str, capsys) -> None:
+    with TrainingBar() as bar:
+        bar(training.Progress(10, 20, 5, 9.0, np.full((n, 2), 3.0)))
+    assert f"return {words} updates/s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command", [["train"], ["study", "table1", "--dry-run"], ["demo"]]
+)
+def test_without_jax_it_is_one_sentence(command, monkeypatch, tmp_path, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(command) == 2
+    assert "pip install 'fallow[fleet]'" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("name", ["checkpoint/001.replay", "results.csv"])
 def test_what_is_damaged_is_named(name, whole, tmp_path, capsys) -> None:
     folder = tmp_path / "copy"
@@ -128,7 +163,8 @@ def test_what_is_damaged_is_named(name, whole, tmp_path, capsys) -> None:
         ("--task", "walker-wlk", "did you mean 'walker-walk'"),
         ("--rule", "recncy", "did you mean 'recency'"),
         ("--seeds", "4-0", "cannot read seeds '4-0'"),
-        ("--frames", "0", "until_frame is 0"),
+        ("--frames", "0", "--frames is 0; it must be a whole number, 1 or more"),
+        ("--episodes", "-1", "--episodes is -1"),
     ],
 )
 def test_bad_choices(option, value, words, tmp_path, capsys) -> None:

@@ -186,6 +186,7 @@ def test_a_world_that_diverges_is_named_and_nothing_moves(
         ({"seeds": [[0.5]]}, "whole numbers"),
         ({"seeds": -1}, "seed of -1"),
         ({"seeds": [[]]}, "shape"),
+        ({"seeds": [[0, 1], [2]]}, "needs the same number of worlds"),
         ({"action_repeat": 0}, "action_repeat is 0"),
         ({"action_repeat": 3}, "action_repeat is 3"),
         ({"conditions": ["none", "gain"]}, "2 conditions for 1 agents"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 import tyro
 
 from fallow import __version__
-from fallow.commands import Status, Study, Train, stops_told
+from fallow.commands import Status, Study, Train, need_jax, stops_told
 from fallow.errors import FallowError
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ class Demo:
         return run_demo(self.out or Path("runs/walker"), self.seed)
 
     def _study(self) -> "Iterator[str]":
+        need_jax()
+
         from fallow.agents.compiling import keep_compiled
         from fallow.report.paired_demo import run_demo
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,16 @@ from fallow.errors import FallowError
 if TYPE_CHECKING:
     from fallow.agents import training
     from fallow.study import Plan
+
+
+def need_jax() -> None:
+    """Say in one sentence what to install where training is not possible."""
+    needed = ("jax", "equinox", "optax")
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        raise FallowError(
+            f"training needs {', '.join(missing)}: pip install 'fallow[fleet]'"
+        )
 
 
 @contextlib.contextmanager
@@ -56,7 +67,7 @@ class Train:
     frames: int = 200_000
     """Frames of each branch."""
     evaluate_frames: int = 10_000
-    """Frames between two evaluations."""
+    """Frames between two evaluations; the first comes after half of them."""
     episodes: int = 10
     """Episodes of an evaluation."""
     save_frames: int = 20_000
@@ -73,6 +84,9 @@ class Train:
     """Folder of compiled programs, which can be carried to another machine."""
 
     def run(self) -> None:
+        need_jax()
+        self._check()
+
         from fallow.agents import training
         from fallow.agents.compiling import keep_compiled
         from fallow.report.training import TrainingBar
@@ -84,6 +98,22 @@ class Train:
         with stops_told(f"fallow train --resume {folder}"), TrainingBar(events) as bar:
             table = training.train(run, folder, bar)
         print(f"results: {table}")
+
+    def _check(self) -> None:
+        for name in ("frames", "evaluate_frames", "episodes", "save_frames"):
+            flag, least = f"--{name.replace('_', '-')}", int(name != "save_frames")
+            options.whole("fallow train", flag, getattr(self, name), at_least=least)
+        own = {"resume", "cache", "tensorboard"}  # choices of a start, not of a run
+        given = [
+            f"--{option.name.replace('_', '-')}"
+            for option in dataclasses.fields(self)
+            if option.name not in own and getattr(self, option.name) != option.default
+        ]
+        if self.resume is not None and given:
+            raise FallowError(
+                f"--resume goes on with the run in {self.resume} as it was begun; "
+                f"leave out {', '.join(given)}"
+            )
 
     def _run(self) -> "training.Run":
         from fallow.agents import training
@@ -146,9 +176,13 @@ class Study:
         if self.name[:1] in (("merge",), ("share",)):
             self._copy(*self.name)
             return
+        need_jax()
         plan = self._plan()
         if self.dry_run:
+            from fallow.study.engines import ENGINES
             from fallow.study.estimate import estimate
+
+            ENGINES[self.engine]  # or it is known by nobody
 
             print("\n".join(estimate(plan).lines()))
             return

@@ -13,7 +13,12 @@ from fallow.errors import FallowError
 
 def checked_seeds(seeds: Any) -> np.ndarray:
     """Seeds (agents, worlds); a single number is one world."""
-    seeds = np.asarray(seeds)
+    try:
+        seeds = np.asarray(seeds)
+    except ValueError:
+        raise FallowError(
+            f"seeds are {seeds}; every agent needs the same number of worlds"
+        ) from None
     if seeds.ndim == 0:
         seeds = seeds[None, None]
     if seeds.ndim != 2 or seeds.size == 0 or not np.issubdtype(seeds.dtype, np.integer):

@@ -116,6 +116,11 @@ def read_study(folder: str | Path) -> Study:
             f"{folder} holds no study: neither {TABLE} nor {PLAN} is there; begin one "
             "with: fallow study"
         )
+    if (folder / "run.json").exists() and not (folder / PLAN).exists():
+        raise FallowError(
+            f"{folder} is of fallow train, which has no branches to compare; its "
+            f"numbers are in {TABLE}, and fallow diagnose reads its histories"
+        )
     rows, torn = _rows(folder / TABLE)
     about, odd = _plan(folder / PLAN)
     plan = about.get("plan", about)

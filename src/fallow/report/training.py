@@ -10,6 +10,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from fallow.agents import training
 from fallow.errors import FallowError
 
+MOST_SHOWN = 12
+"""Branches whose own return is on a line."""
+
 
 class TrainingBar:
     """A bar with frames, return, updates a second and the time left.
@@ -50,13 +53,8 @@ class TrainingBar:
             rate=f"{progress.updates_per_s:,.0f} updates/s",
         )
         if progress.returns is not None:
-            means = progress.returns.mean(1)
-            spread = means.std(ddof=1) if len(means) > 1 else float("nan")
-            each = " ".join(f"{mean:.0f}" for mean in means[:12])
-            more = " …" if len(means) > 12 else ""
             self._console.print(
-                f"frame {progress.frame:>9,}  return {means.mean():6.1f} "
-                f"(sd {spread:5.1f}: {each}{more})  "
+                f"frame {progress.frame:>9,}  return {_words(progress.returns)}  "
                 f"{progress.updates_per_s:,.0f} updates/s",
                 highlight=False,
             )
@@ -82,3 +80,13 @@ def event_writer(folder: Path) -> Any:
             "event files need tensorboardX: pip install 'fallow[tensorboard]'"
         ) from None
     return SummaryWriter(str(folder))
+
+
+def _words(returns: np.ndarray) -> str:
+    """The mean over branches, and of several also their spread and each one's own."""
+    means = returns.mean(1)
+    if len(means) == 1:
+        return f"{means[0]:6.1f}"
+    each = " ".join(f"{mean:.0f}" for mean in means[:MOST_SHOWN])
+    more = " …" if len(means) > MOST_SHOWN else ""
+    return f"{means.mean():6.1f} (sd {means.std(ddof=1):5.1f}: {each}{more})"
