@@ -4,28 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from test_tdmpc_fleet import MICRO
 
 from fallow.agents import compiling
 from fallow.agents.compiling import Program
 from fallow.agents.dreamer import kernels
 from fallow.agents.fleet import Fleet
 from fallow.agents.tdmpc.agent import TdMpc
-from fallow.agents.tdmpc.config import Config
 from fallow.records import Branch
-
-TINY = Config(
-    n_latent=8,
-    encoder_width=8,
-    width=8,
-    n_values=2,
-    batch=4,
-    n_iterations=1,
-    n_samples=4,
-    n_elites=2,
-    n_proposals=1,
-    prefill_transitions=500,
-    pretrain_updates=1,
-)
 
 
 class Traced:
@@ -99,10 +85,10 @@ def test_one_program_serves_several_shapes(folder) -> None:
 
 def test_a_fleet_of_kept_programs_learns_the_same(folder, monkeypatch) -> None:
     branches = [Branch(0), Branch(1, "none", "recency:window_transitions=300")]
-    steps = TINY.prefill_transitions + 3
+    steps = MICRO.prefill_transitions + 3
 
     def state_of_fleet() -> list:
-        agent = TdMpc("micro", TINY, 3, 1)
+        agent = TdMpc("micro", MICRO, 3, 1)
         fleet = Fleet("pendulum-swingup", agent, branches, 4000)
         fleet.run(steps * fleet.frames_per_step)
         return jax.tree.map(np.asarray, [fleet.state, fleet.carry])
