@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer import latent
+from fallow.agents.dreamer import latent, layers
 from fallow.agents.dreamer.hoist import Given, Products, scan
 from fallow.agents.dreamer.layers import MLP, saving_products
 from fallow.agents.dreamer.networks import Actor, Policy, WorldModel
@@ -94,9 +94,7 @@ class Noise(NamedTuple):
     normal: jax.Array  # (H - 1, N, A)
 
 
-def imagine(
-    actor: Actor, model: WorldModel, start: State, noise: Noise, unroll: int = 1
-) -> jax.Array:
+def imagine(actor: Actor, model: WorldModel, start: State, noise: Noise) -> jax.Array:
     """(H, N, F) features along the actor's own path, the start first.
 
     The reference takes one more prior step and throws it away; that is left out.
@@ -106,6 +104,9 @@ def imagine(
     weights["out"] = actor.out.weight
     small = ([block.norm for block in blocks], actor.out.bias)
     given = Given(weights, small, model.rssm)
+    # a loop copies into and out of the arrays of all steps: on an accelerator a third
+    # of its kernels, and its steps are few
+    unroll = 1 if layers.keeps_all() else len(noise.normal)
     _, features = scan(_imagine_step, unroll, given, start, noise)
     return jnp.concatenate([start.feature[None], features])
 
