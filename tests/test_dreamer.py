@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from conftest import assert_close
 
+from fallow.agents import compiling
 from fallow.agents.dreamer import (
     cost,
     follow,
     hoist,
     latent,
-    layers,
     losses,
     steps,
     tiles,
@@ -217,7 +217,7 @@ def test_computing_again_changes_no_gradient(learner, batch, monkeypatch) -> Non
         gradients_of_the_model(learner, batch),
         gradients_of_the_actor(learner, batch),
     )
-    monkeypatch.setattr(layers, "keeps_all", lambda: False)
+    monkeypatch.setattr(compiling, "on_processor", lambda: False)
     again = (
         gradients_of_the_model(learner, batch),
         gradients_of_the_actor(learner, batch),
@@ -262,7 +262,7 @@ def test_kernels_change_no_gradient(learner, batch, monkeypatch) -> None:
         gradients_of_the_actor(learner, batch),
     )
     monkeypatch.setattr(tiles, "available", lambda: True)
-    monkeypatch.setattr(layers, "keeps_all", lambda: False)
+    monkeypatch.setattr(compiling, "on_processor", lambda: False)
     fused = (
         gradients_of_the_model(learner, batch),
         gradients_of_the_actor(learner, batch),

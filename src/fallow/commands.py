@@ -182,7 +182,7 @@ class Study:
             from fallow.study.engines import ENGINES
             from fallow.study.estimate import estimate
 
-            ENGINES[self.engine]  # or it is known by nobody
+            ENGINES[self.engine]  # an unknown one is refused before the run, too
 
             print("\n".join(estimate(plan).lines()))
             return

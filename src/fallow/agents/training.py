@@ -251,7 +251,7 @@ def _live(
     first = leg.begin_frame + leg.evaluate_frames // 2
     while fleet.frame < leg.until_frame:
         if stop.is_set():
-            saving.save(fleet, where)
+            _save(fleet, where)
             raise Interrupted(f"stopped at frame {fleet.frame:,} of each branch")
         fleet.step()
         judged = None
@@ -259,8 +259,7 @@ def _live(
             judged = fleet.evaluate(leg.n_episodes)
             results.add(fleet, judged)
         if leg.save_frames and _passed(fleet, leg.save_frames, leg.save_frames):
-            with fleet.clock.on(clock.SAVING):
-                saving.save(fleet, where)
+            _save(fleet, where)
         if judged is not None or fleet.n_steps % REPORT_STEPS == 0:
             made = (fleet.n_updates - done) * len(fleet.branches)
             rate = made / max(time.perf_counter() - began, 1e-9)
@@ -269,7 +268,12 @@ def _live(
             watch(Progress(*place, judged, metrics, dict(fleet.clock.seconds)))
             began, done = time.perf_counter(), n_updates
     jax.block_until_ready(fleet.state)
-    saving.save(fleet, where)
+    _save(fleet, where)
+
+
+def _save(fleet: Fleet, where: Path) -> None:
+    with fleet.clock.on(clock.SAVING):
+        saving.save(fleet, where)
 
 
 def _passed(fleet: Fleet, every: int, first: int) -> bool:

@@ -14,7 +14,8 @@ from fallow.errors import FallowError
 from fallow.results import Evaluation, Label, read_results
 from fallow.study.statistics import Returns, returns_of
 
-TABLE, PLAN = "results.csv", "plan.json"
+TABLE, PLAN, RUN = "results.csv", "plan.json", "run.json"
+"""The last is what `fallow train` leaves, and no study."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def read_study(folder: str | Path) -> Study:
             f"{folder} holds no study: neither {TABLE} nor {PLAN} is there; begin one "
             "with: fallow study"
         )
-    if (folder / "run.json").exists() and not (folder / PLAN).exists():
+    if (folder / RUN).exists() and not (folder / PLAN).exists():
         raise FallowError(
             f"{folder} is of fallow train, which has no branches to compare; its "
             f"numbers are in {TABLE}, and fallow diagnose reads its histories"

@@ -64,11 +64,12 @@ def estimate(plan: Plan) -> Estimate:
     """Branches, fleets, updates, memory and time for this machine."""
     import jax
 
+    from fallow.agents.compiling import on_processor
+
     fleets = fleets_of(plan)
     rate = operations_per_s()
-    is_processor = jax.default_backend() == "cpu"
-    least_s = 0.0 if is_processor else LEAST_UPDATE_S
-    share = PROCESSOR_SHARE if is_processor else ACCELERATOR_SHARE
+    least_s = 0.0 if on_processor() else LEAST_UPDATE_S
+    share = PROCESSOR_SHARE if on_processor() else ACCELERATOR_SHARE
     seconds, updates, seen = 0.0, 0, set()
     for fleet in fleets:
         new = [trunk for trunk in fleet.trunks if trunk.id not in seen]
@@ -89,7 +90,9 @@ def operations_per_s() -> float:
     import jax
     import jax.numpy as jnp
 
-    kind = jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
+    from fallow.agents.compiling import on_processor
+
+    kind = jnp.float32 if on_processor() else jnp.bfloat16
     matrix = jnp.ones((SIZE, SIZE), kind)
     product = jax.jit(jnp.matmul)
     product(matrix, matrix).block_until_ready()

@@ -158,9 +158,9 @@ def _is_processor(plan: Plan) -> bool:
     """Where branches gain nothing from company."""
     if plan.device != "here":
         return plan.device == "cpu"
-    import jax
+    from fallow.agents.compiling import on_processor
 
-    return jax.default_backend() == "cpu"
+    return on_processor()
 
 
 def _fleet(

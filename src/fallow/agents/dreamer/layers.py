@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
+from fallow.agents import compiling
 from fallow.agents.dreamer.steps import activate
 from fallow.agents.shared.layers import Norm
 
@@ -37,14 +38,9 @@ def saving_products(
 
     @wraps(function)
     def run(*arguments: Any) -> Any:
-        return function(*arguments) if keeps_all() else again(*arguments)
+        return (function if compiling.on_processor() else again)(*arguments)
 
     return run
-
-
-def keeps_all() -> bool:
-    """Whether memory is cheaper than arithmetic, as on a processor."""
-    return jax.default_backend() == "cpu"
 
 
 def hidden_weight(key: jax.Array, n_in: int, n_out: int) -> jax.Array:

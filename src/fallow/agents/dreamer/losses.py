@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer import latent, layers
+from fallow.agents import compiling
+from fallow.agents.dreamer import latent
 from fallow.agents.dreamer.hoist import Given, Products, scan
 from fallow.agents.dreamer.layers import MLP, saving_products
 from fallow.agents.dreamer.networks import Actor, Policy, WorldModel
@@ -106,7 +107,7 @@ def imagine(actor: Actor, model: WorldModel, start: State, noise: Noise) -> jax.
     given = Given(weights, small, model.rssm)
     # a loop copies into and out of the arrays of all steps: on an accelerator a third
     # of its kernels, and its steps are few
-    unroll = 1 if layers.keeps_all() else len(noise.normal)
+    unroll = 1 if compiling.on_processor() else len(noise.normal)
     _, features = scan(_imagine_step, unroll, given, start, noise)
     return jnp.concatenate([start.feature[None], features])
 
