@@ -2,7 +2,7 @@
 
     pip install 'jax[cuda12]'        # the compiler; a driver and a card are not needed
     python benchmarks/compiling.py --preset lean --branches 5
-    FALLOW_KERNELS=follow python benchmarks/compiling.py --preset lean --branches 5
+    FALLOW_KERNELS=off python benchmarks/compiling.py --preset lean --branches 5
     python benchmarks/compiling.py --agent tdmpc --preset lean --branches 5
 
 Prints the seconds of tracing, lowering and compiling, the compiler's slowest passes,
@@ -32,6 +32,7 @@ from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 
 from fallow.agents import programs
+from fallow.agents.compiling import GPU_OPTIONS
 from fallow.agents.programs import Programs
 
 H200 = """
@@ -113,7 +114,7 @@ def compiled(name: str, preset: str, changes: dict, n_branches: int) -> tuple:
     times.append(time.perf_counter())
     lowered = traced.lower(lowering_platforms=("cuda",))
     times.append(time.perf_counter())
-    text = lowered.compile().as_text()
+    text = lowered.compile(compiler_options=GPU_OPTIONS).as_text()
     times.append(time.perf_counter())
     stages = ("tracing", "lowering", "compiling")
     return text, dict(zip(stages, np.diff(times).tolist(), strict=True))

@@ -73,6 +73,14 @@ def test_what_makes_it_another_program(folder, monkeypatch, change: str) -> None
     assert again.n == 1
 
 
+def test_a_gpus_compiler_is_told_its_options(folder, monkeypatch) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    call(Traced())
+    monkeypatch.setattr(compiling, "GPU_OPTIONS", {"no_such_option": "1"})
+    with pytest.raises(Exception, match="no_such_option"):
+        call(Traced(), name="b")
+
+
 def test_one_program_serves_several_shapes(folder) -> None:
     function = Traced()
     program = Program(function, "a", donate=(0,))

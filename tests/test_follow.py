@@ -71,7 +71,6 @@ def gradients_and_outcome(net: Recurrence, state: State, inputs: Inputs):
 
 def use_kernels(monkeypatch) -> None:
     monkeypatch.setattr(tiles, "available", lambda: True)
-    monkeypatch.setenv("FALLOW_KERNELS", "follow")
 
 
 def in_float32(tree):

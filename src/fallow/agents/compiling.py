@@ -19,6 +19,9 @@ LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "numpy")
 SETTINGS = ("XLA_FLAGS", "FALLOW_KERNELS")
 OPTIONS = ("jax_default_matmul_precision", "jax_enable_x64")
 """Of the environment and of JAX: what a compiled program depends on."""
+GPU_OPTIONS = {"xla_disable_hlo_passes": "triton-softmax-rewriter"}
+"""What the compiler of a GPU is told. That pass begins fusions of norms and softmaxes
+that a later one weighs for half a minute, to save one kernel in a hundred or in six."""
 
 
 def keep_compiled(folder: str | Path | None = None) -> Path:
@@ -64,7 +67,8 @@ class Program:
         donate: tuple[int, ...] = (),
         keep: bool = True,
     ) -> None:
-        self.jitted = jax.jit(function, donate_argnums=donate)
+        options = GPU_OPTIONS if jax.default_backend() == "gpu" else None
+        self.jitted = jax.jit(function, donate_argnums=donate, compiler_options=options)
         self._name, self._keep = name, keep
         self._loaded: dict[tuple[tuple[int, ...], ...], Callable[..., Any]] = {}
 

@@ -108,7 +108,8 @@ class Progress:
     until_frame: int
     n_updates: int
     updates_per_s: float
-    """Of all branches together, since the last time."""
+    """Of all branches together, since the last time; right after an evaluation since
+    the evaluation before, all that there was to do included."""
     returns: np.ndarray | None = None
     """(R, n_episodes), right after an evaluation."""
     metrics: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -247,7 +248,7 @@ def _live(
     stop: threading.Event,
 ) -> None:
     """The loop: step, and at their frames evaluate and save."""
-    began, done = time.perf_counter(), fleet.n_updates
+    lately, overall = _Pace(fleet), _Pace(fleet)
     first = leg.begin_frame + leg.evaluate_frames // 2
     while fleet.frame < leg.until_frame:
         if stop.is_set():
@@ -261,14 +262,29 @@ def _live(
         if leg.save_frames and _passed(fleet, leg.save_frames, leg.save_frames):
             _save(fleet, where)
         if judged is not None or fleet.n_steps % REPORT_STEPS == 0:
-            made = (fleet.n_updates - done) * len(fleet.branches)
-            rate = made / max(time.perf_counter() - began, 1e-9)
-            n_updates, metrics = fleet.n_updates, fleet.metrics
-            place = (fleet.frame, leg.until_frame, n_updates, rate)
-            watch(Progress(*place, judged, metrics, dict(fleet.clock.seconds)))
-            began, done = time.perf_counter(), n_updates
+            rate = lately.since_last()
+            if judged is not None:
+                rate = overall.since_last()
+            place = (fleet.frame, leg.until_frame, fleet.n_updates, rate)
+            watch(Progress(*place, judged, fleet.metrics, dict(fleet.clock.seconds)))
     jax.block_until_ready(fleet.state)
     _save(fleet, where)
+
+
+class _Pace:
+    """Updates a second of all branches of a fleet."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._began, self._done = time.perf_counter(), fleet.n_updates
+
+    def since_last(self) -> float:
+        """Since it was last asked, or built."""
+        now, n_updates = time.perf_counter(), self._fleet.n_updates
+        made = (n_updates - self._done) * len(self._fleet.branches)
+        rate = made / max(now - self._began, 1e-9)
+        self._began, self._done = now, n_updates
+        return rate
 
 
 def _save(fleet: Fleet, where: Path) -> None:

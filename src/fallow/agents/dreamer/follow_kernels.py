@@ -13,7 +13,6 @@ in `follow_back`.
     leave   p4, stoch; the state that the next step begins with
 """
 
-import os
 from typing import Any
 
 import jax
@@ -42,13 +41,7 @@ from fallow.agents.shared.layers import Norm
 
 
 def fits(shape: Shape, net: Recurrence, inputs: Inputs) -> bool:
-    """Whether these kernels are used: asked for, on a GPU, widths of powers of two.
-
-    They are checked against the plain scans, but not measured yet, so they have to be
-    asked for: FALLOW_KERNELS=follow.
-    """
-    if os.environ.get("FALLOW_KERNELS") != "follow":
-        return False
+    """Whether these kernels are used: on a GPU, where widths are powers of two."""
     widths = (net.w1.shape[1], len(net.start.deter), net.w3.shape[1], len(net.bias))
     return inputs.uniform is not None and tiles.fits(*widths, 16 * shape[1])
 
