@@ -13,7 +13,7 @@ from fallow.errors import FallowError
 from fallow.logs import Header, HistoryWriter, Recorder, read_history
 from fallow.logs.joining import joined, read_joined
 from fallow.records import Episode
-from fallow.report.selector_table import selector_table
+from fallow.report.selector_table import decisions_table, selector_table
 from fallow.response import Example, decide, example
 from fallow.response.truth import decision_delay, location_error, n_false
 from fallow.study.estimator import (
@@ -199,6 +199,22 @@ def test_decisions_are_right_where_the_better_rule_was_chosen(tmp_path: Path) ->
     assert (both["right"], both["right, the paper"]) == ("3 of 4", "19 of 24")
     assert "Not counted as right or wrong: gain, seed 2: a D of 0." in made.notes
     assert any(n.startswith("Left out: gain, seed 3: there is no") for n in made.notes)
+
+    made = decisions_table(results)
+    rows = [dict(zip(made.head, row, strict=True)) for row in made.texts()]
+    assert [(row["Change"], row["seed"], row["right"]) for row in rows] == [
+        ("Recurring", "0", "yes"),
+        ("Recurring", "1", "yes"),
+        ("Gain reduction", "0", "yes"),
+        ("Gain reduction", "1", "no"),
+        ("Gain reduction", "2", "–"),
+    ]
+    gain = rows[2]
+    assert (gain["chosen"], gain["Recency - Passive"]) == ("recency", "+50")
+    assert (gain["changes at"], gain["put at"]) == (
+        str(CHANGE), str(CHANGE + change.error),
+    )  # fmt: skip
+    assert rows[0]["changes at"] == "40, 50"
 
 
 def test_a_seed_without_returns_has_no_better_rule() -> None:

@@ -15,7 +15,7 @@ from fallow.report.drawing import options_free, shown_option
 from fallow.report.folder import Planned, Study
 from fallow.report.pictures import titled
 from fallow.report.saving import Picture, file_name
-from fallow.report.selector_table import selector_table
+from fallow.report.selector_table import decisions_table, selector_table
 from fallow.report.words import listed
 from fallow.study import estimator
 from fallow.study.statistics import BASELINE, Setting, mean_return
@@ -76,7 +76,7 @@ def responses(study: Study) -> Shown:
     unjudged = [one for one in results if isinstance(one, estimator.Unjudged)]
     shown = Shown(notes=[one.reason for one in unjudged])
     if judged:
-        shown.tables.append(selector_table(results))
+        shown.tables.extend((selector_table(results), decisions_table(results)))
     for judgement in _one_each(judged)[:MOST_TRACES]:
         shown.pictures.append(_trace(judgement))
     shown.pictures.extend(_plane(judged))

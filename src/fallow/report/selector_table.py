@@ -3,7 +3,16 @@
 import statistics
 from collections.abc import Sequence
 
-from fallow.report.cells import Cell, Count, Number, Table, Words
+from fallow.report.cells import (
+    DASH,
+    Cell,
+    Count,
+    Estimate,
+    Number,
+    Span,
+    Table,
+    Words,
+)
 from fallow.report.names import condition_name
 from fallow.report.paper import AGREEMENT, ESTIMATED_MAGNITUDE
 from fallow.study.estimator import (
@@ -44,6 +53,61 @@ def selector_table(results: Sequence[Judgement | Unjudged]) -> Table:
     return Table(
         "Retrospective replay decisions", HEAD, rows, (*NOTES, *_left_out(results))
     )
+
+
+DECISIONS_HEAD = (
+    "Change",
+    "seed",
+    "changes at",
+    "put at",
+    "false",
+    "m_hat",
+    "m_hat, 95 %",
+    "AUC",
+    "chosen",
+    "Recency - Passive",
+    "right",
+)
+RIGHT = {True: "yes", False: "no", None: DASH}
+DECISIONS_NOTE = (
+    "Changes at: the first episode of each new regime, as recorded. Put at: the change "
+    "found nearest to each of them. False: changes found near none."
+)
+
+
+def decisions_table(results: Sequence[Judgement | Unjudged]) -> Table:
+    """One row for each history that was judged."""
+    order = [bar.condition for bar in agreement(results)]
+    judged = [one for one in results if isinstance(one, Judgement)]
+    judged.sort(
+        key=lambda one: (order.index(one.case.setting.condition), one.case.seed)
+    )
+    rows = tuple(_decision(one) for one in judged)
+    title = "Each decision and what turned out better"
+    return Table(title, DECISIONS_HEAD, rows, (DECISIONS_NOTE,), n_labels=2)
+
+
+def _decision(one: Judgement) -> tuple[Cell, ...]:
+    put = [None if c.error is None else c.episode + c.error for c in one.changes]
+    decision = one.decision
+    return (
+        Words(condition_name(one.case.setting.condition)),
+        Number(one.case.seed, 0),
+        _listed([change.episode for change in one.changes]),
+        _listed(put),
+        Number(one.n_false, 0),
+        Number(decision.magnitude.value),
+        Span(decision.interval, 2),
+        Number(decision.auc.value),
+        Words(one.chosen),
+        Estimate(one.advantage, signed=True),
+        Words(RIGHT[one.right]),
+    )
+
+
+def _listed(episodes: Sequence[int | None]) -> Words:
+    known = dict.fromkeys(str(own) for own in episodes if own is not None)
+    return Words(", ".join(known) or DASH)
 
 
 def _row(results: Sequence[Judgement | Unjudged], bar: Agreement) -> tuple[Cell, ...]:
