@@ -196,6 +196,16 @@ def test_a_study_from_a_file(tmp_path) -> None:
     assert find_plan(str(path)) == plan
 
 
+def test_a_study_is_run_again_from_its_plan(tmp_path) -> None:
+    plan = part(STUDIES["table1"], [1, 3])
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"plan": plan.content()}))
+    assert find_plan(str(path)) == plan
+    assert find_plan(str(path), seeds="3").seeds == (3,)
+    with pytest.raises(FallowError, match="there is no study at"):
+        find_plan(str(tmp_path / "lost" / "plan.json"))
+
+
 def test_the_example_file_can_be_read() -> None:
     plan = read_toml(Path(__file__).parents[1] / "examples" / "study.toml")
     assert len(plan.branches()) == 3 * 3 * 5

@@ -246,7 +246,8 @@ def test_names_with_html_in_them_are_text(text_of: Callable[..., str]) -> None:
     text = text_of(
         rows, name="an evil; study", versions={HOSTILE: HOSTILE}, device=HOSTILE
     )
-    assert "<script" not in text and "fallow report &#39;an evil; study&#39;" in text
+    again = "fallow report &#39;an evil; study-again&#39;"
+    assert "<script" not in text and again in text
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 10
 
 
@@ -274,6 +275,25 @@ def test_two_rows_that_do_not_agree_are_an_error(tmp_path: Path, run) -> None:
     append_results(folder / "results.csv", [replace(rows[-1], mean_return=1.0)])
     code, _, error = run("report", folder)
     assert code == 2 and "keep the one that belongs to the study" in error
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "table1 --preset lean --out mine"),
+        ({"seeds": (0, 3)}, "table1 --preset lean --seeds 0,3 --out mine"),
+        ({"preset": "paper", "device": "h200"}, "table1 --preset paper --out mine"),
+        ({"branch_frames": 90_000}, "mine/plan.json --out mine-again"),
+        ({"name": "own"}, "mine/plan.json --out mine-again"),
+    ],
+)
+def test_the_page_says_how_to_make_its_study_again(
+    text_of: Callable[..., str], changes: dict, words: str
+) -> None:
+    plan = replace(STUDIES["table1"], **changes)
+    text = text_of(made_up.rows(PAIR), plan=plan.content())
+    assert f"fallow study {words}" in text
+    assert f"fallow report {words.split()[-1]}" in text
 
 
 # -------------------------------------------------------------------- commands

@@ -142,7 +142,8 @@ class Study:
     """Run a paired study: trunks, then branches of each under conditions and rules.
 
     NAME is one of table1, table2, table3, recurrence, magnitude, window, demo, or a
-    TOML file. A study that was stopped or killed goes on with the same command.
+    file: TOML, or another study's plan.json, to run that one again.
+    A study that was stopped or killed goes on with the same command.
     `fallow study merge A B --out C` joins parts that were run apart by seed;
     `fallow study share A --out C` makes a small copy: tables, compact histories.
     """

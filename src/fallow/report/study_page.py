@@ -24,6 +24,8 @@ from fallow.report.progress import progress
 from fallow.report.saving import Picture, named_apart, save
 from fallow.report.tables import tables_of
 from fallow.report.verdict import verdict
+from fallow.study.named import STUDIES
+from fallow.study.plan import PLAN_FILE, Plan
 
 TEMPLATE = Path(__file__).with_name("study_page.html")
 PAGE, FIGURES, TABLES = "report.html", "figures", "tables"
@@ -275,9 +277,21 @@ def _shown(value: Any) -> str:
 
 
 def _commands(study: Study) -> list[str]:
+    """What makes the study again, and its page."""
     plan = study.plan.get("plan", study.plan)
-    preset = ["--preset", str(plan["preset"])] if "preset" in plan else []
-    place = study.folder.name or "."
-    name = str(plan.get("name", study.name))
-    study_words = ["fallow", "study", name, *preset, "--out", place]
+    place, name = study.folder.name or ".", str(plan.get("name", study.name))
+    if name in STUDIES and _is_like(plan, STUDIES[name]):
+        words = [name, "--preset", str(plan["preset"])]
+        if list(plan["seeds"]) != list(STUDIES[name].seeds):
+            words += ["--seeds", ",".join(str(seed) for seed in plan["seeds"])]
+    else:
+        words, place = [f"{place}/{PLAN_FILE}"], f"{place}-again"
+    study_words = ["fallow", "study", *words, "--out", place]
     return [shlex.join(study_words), shlex.join(["fallow", "report", place])]
+
+
+def _is_like(plan: Mapping[str, Any], known: Plan) -> bool:
+    """Whether a plan is a known one but for its preset, its seeds and its device."""
+    apart = {"preset", "seeds", "device", "seeds_per_fleet"}
+    told = json.loads(json.dumps(known.content()))
+    return all(plan.get(name) == told[name] for name in told.keys() - apart)

@@ -8,7 +8,7 @@ from pathlib import Path
 from fallow import options
 from fallow.errors import FallowError, unknown
 from fallow.registry import Registry
-from fallow.study.plan import Cell, Plan
+from fallow.study.plan import PLAN_FILE, Cell, Plan
 
 WALKER, CHEETAH = "walker-walk", "cheetah-run"
 PERIODS_FRAMES = (10_000, 20_000, 40_000, 60_000, 80_000)
@@ -90,16 +90,21 @@ _add(
 
 
 def find_plan(name: str, preset: str | None = None, seeds: str | None = None) -> Plan:
-    """A named study, or one from a TOML file; with another preset, or some seeds only.
+    """A named study, or a file's; with another preset, or with some of its seeds only.
+
+    A file is TOML, or the `plan.json` of another study.
 
     Raises:
         FallowError: no such study, a file that cannot be read, or seeds it has not.
     """
     is_file = name.endswith(".toml") or Path(name).is_file()
-    if not is_file and name not in STUDIES:
+    if Path(name).name == PLAN_FILE:
+        plan = Plan.read(Path(name).parent)
+    elif is_file or name in STUDIES:
+        plan = read_toml(name) if is_file else STUDIES[name]
+    else:
         error = unknown("study", name, STUDIES)
         raise FallowError(f"{error}; or give a .toml file")
-    plan = read_toml(name) if is_file else STUDIES[name]
     if preset is not None:
         plan = dataclasses.replace(plan, preset=preset)
     return plan if seeds is None else part(plan, options.seeds(seeds))
