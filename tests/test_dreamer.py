@@ -241,7 +241,8 @@ def test_hoisted_gradients_are_the_automatic_ones(learner, batch, monkeypatch) -
     assert_close(hoisted, gradients_of_the_actor(learner, batch))
 
 
-def test_a_scan_without_gradient_is_the_same_scan() -> None:
+@pytest.mark.parametrize("unroll", [1, 2, 4])
+def test_a_scan_without_gradient_is_the_same_scan(unroll: int) -> None:
     weights = {"w": jnp.eye(3) * 0.5}
     step = lambda products, small, fixed, carry, x: (  # noqa: E731
         products("w", carry) + x,
@@ -249,7 +250,7 @@ def test_a_scan_without_gradient_is_the_same_scan() -> None:
     )
     xs = jnp.arange(12.0).reshape(4, 3)
     given = hoist.Given(weights)
-    carry, ys = hoist.scan(step, 1, given, jnp.zeros(3), xs)
+    carry, ys = hoist.scan(step, unroll, given, jnp.zeros(3), xs)
     expected, ys_expected = plain_scan(step, 1, given, jnp.zeros(3), xs)
     np.testing.assert_array_equal(carry, expected)
     np.testing.assert_array_equal(ys, ys_expected)

@@ -73,7 +73,7 @@ def scan(step: Step, unroll: int, given: Given, carry: Any, xs: Any) -> tuple[An
 
         return step(products, given.small, given.fixed, carry, x)
 
-    return jax.lax.scan(body, carry, xs, unroll=unroll)
+    return _over(body, unroll, carry, xs)
 
 
 def _run(
@@ -85,7 +85,36 @@ def _run(
         carry, y = step(products.product, given.small, given.fixed, carry, x_taps[0])
         return carry, (y, products.inputs)
 
-    return jax.lax.scan(body, carry, (xs, taps), unroll=unroll)
+    return _over(body, unroll, carry, (xs, taps))
+
+
+def _over(
+    body: Callable[[Any, Any], tuple[Any, Any]], unroll: int, carry: Any, xs: Any
+) -> tuple[Any, Any]:
+    """`jax.lax.scan`; all steps written out where `unroll` is their number.
+
+    Mapped over branches, a scan leaves arrays of (steps, branches, …), which have to be
+    turned round before anything is done with all steps at once; this does not.
+    """
+    n_steps = len(jax.tree.leaves(xs)[0])
+    if unroll < n_steps:
+        return jax.lax.scan(body, carry, xs, unroll=unroll)
+    ys = []
+    for t in range(n_steps):
+        carry, y = body(carry, jax.tree.map(lambda x: x[t], xs))  # noqa: B023
+        ys.append(y)
+    return carry, jax.tree.map(lambda *own: stacked(*own), *ys)
+
+
+def stacked(*parts: jax.Array) -> jax.Array:
+    """Arrays (rows, …) as one of (steps, rows, …); a part may hold several steps.
+
+    As `jnp.stack`, but rows are put after rows: given an axis of length one, a compiler
+    makes it the slowest and has all turned round.
+    """
+    rows = parts[0].shape
+    flat = [part.reshape(-1, *rows[1:]) for part in parts]
+    return jnp.concatenate(flat).reshape(-1, *rows)
 
 
 def _forward(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from fallow.agents import compiling
 from fallow.agents.dreamer import latent
-from fallow.agents.dreamer.hoist import Given, Products, scan
+from fallow.agents.dreamer.hoist import Given, Products, scan, stacked
 from fallow.agents.dreamer.layers import MLP, saving_products
 from fallow.agents.dreamer.networks import Actor, Policy, WorldModel
 from fallow.agents.dreamer.recurrence import State
@@ -109,7 +109,7 @@ def imagine(actor: Actor, model: WorldModel, start: State, noise: Noise) -> jax.
     # of its kernels, and its steps are few
     unroll = 1 if compiling.on_processor() else len(noise.normal)
     _, features = scan(_imagine_step, unroll, given, start, noise)
-    return jnp.concatenate([start.feature[None], features])
+    return stacked(start.feature, features)
 
 
 def _imagine_step(
@@ -179,7 +179,7 @@ def actor_loss(
     still = jax.lax.stop_gradient(proceeds[:-2])
     weights = jnp.concatenate([jnp.ones_like(value[:1]), jnp.cumprod(still, 0)])
     limits, scale = normalised(limits, returns)
-    entropy = _entropy(actor, features[:-1])
+    entropy = _entropy(actor, features)[:-1]  # a slice of all features costs more
     advantage = (returns - value[:-1]) / scale
     loss = -(weights * advantage).mean() - ENTROPY_SCALE * entropy.mean()
     return loss, Imagined(features, returns, weights, limits, entropy.mean())
@@ -205,7 +205,7 @@ def critic_loss(critic: MLP, slow: MLP, imagined: Imagined) -> jax.Array:
     """mean[w_t (CE(v, R_t) + CE(v, slow v))] on states held still."""
     # all H states, so that the forward pass is the one of the actor's loss
     logits = critic(imagined.features)[:-1]
-    slow_value = BINS.estimate(slow(imagined.features[:-1]))
+    slow_value = BINS.estimate(slow(imagined.features))[:-1]
     loss = BINS.cross_entropy(logits, imagined.returns)
     loss += BINS.cross_entropy(logits, slow_value)
     return (imagined.weights * loss).mean()
