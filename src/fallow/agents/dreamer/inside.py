@@ -133,7 +133,7 @@ def _tanh(x: jax.Array) -> jax.Array:
 def drawn(logits: jax.Array, uniform: jax.Array) -> jax.Array:
     """One-hot (rows, C, K), as `latent.sample`; True where a class is drawn."""
     n_classes = logits.shape[-1]
-    mixed = (1 - UNIMIX) * _softmax(logits) + UNIMIX / n_classes
+    mixed = (1 - UNIMIX) * softmax(logits) + UNIMIX / n_classes
     cumulative = jnp.cumsum(mixed, -1)
     classes = jax.lax.broadcasted_iota(jnp.int32, mixed.shape, 2)
     passed = (uniform[..., None] >= cumulative) & (classes < n_classes - 1)
@@ -142,11 +142,32 @@ def drawn(logits: jax.Array, uniform: jax.Array) -> jax.Array:
 
 def drawn_back(logits: jax.Array, d_drawn: jax.Array) -> jax.Array:
     """Gradient of the logits, straight through the probabilities."""
-    soft = _softmax(logits)
+    soft = softmax(logits)
     d_soft = (1 - UNIMIX) * d_drawn
     return soft * (d_soft - (soft * d_soft).sum(-1)[..., None])
 
 
-def _softmax(logits: jax.Array) -> jax.Array:
+def softmax(logits: jax.Array) -> jax.Array:
+    """Over the last axis."""
     powers = jnp.exp(logits - logits.max(-1)[..., None])
     return powers / powers.sum(-1)[..., None]
+
+
+# ------------------------------------------------------------------------- bins
+
+
+def bins(like: jax.Array) -> jax.Array:
+    """The number of each bin of (rows, K), in float32."""
+    return jax.lax.broadcasted_iota(jnp.int32, like.shape, 1).astype(jnp.float32)
+
+
+def mean_bin(soft: jax.Array, middle: int) -> jax.Array:
+    """(rows, 1) mean of the bins' numbers, counted from the middle."""
+    return (soft * (bins(soft) - middle)).sum(-1)[:, None]
+
+
+def two_hots(places: Sequence[jax.Array], like: jax.Array) -> jax.Array:
+    """Two-hot rows of all places (rows,), added; as `Bins.two_hot`."""
+    apart = [jnp.abs(place[:, None] - bins(like)) for place in places]
+    hats = [jnp.maximum(1 - own, 0) for own in apart]
+    return sum(hats[1:], hats[0])

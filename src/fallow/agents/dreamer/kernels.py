@@ -207,6 +207,79 @@ def draw_back(
     return d_logits.reshape(product.shape)
 
 
+# -------------------------------------------------------------------- bins
+
+
+def mean_bin(product: jax.Array, bias: jax.Array, middle: int) -> jax.Array:
+    """(n,) means of bins under softmax(product + bias) (n, K), from the middle one."""
+
+    def kernel(logits: jax.Array, mean_ref: Any) -> None:
+        mean_ref[...] = inside.mean_bin(inside.softmax(logits), middle)
+
+    return _on_logits(kernel, product, bias, [], like((len(product), 1), jnp.float32))[
+        :, 0
+    ]
+
+
+def mean_bin_back(
+    product: jax.Array, bias: jax.Array, d_mean: jax.Array, middle: int
+) -> jax.Array:
+    """Gradient of the logits."""
+
+    def kernel(logits: jax.Array, d_mean_ref: Any, d_ref: Any) -> None:
+        soft = inside.softmax(logits)
+        apart = inside.bins(soft) - middle - inside.mean_bin(soft, middle)
+        d_ref[...] = (d_mean_ref[...] * soft * apart).astype(d_ref.dtype)
+
+    given = [d_mean[:, None]]
+    return _on_logits(kernel, product, bias, given, like(product.shape, product.dtype))
+
+
+def two_hot_loss(product: jax.Array, bias: jax.Array, places: jax.Array) -> jax.Array:
+    """(n,) cross entropies of two-hot rows at places (n, m), summed over m."""
+    n, n_targets = places.shape
+
+    def kernel(logits: jax.Array, *refs: Any) -> None:
+        *place_refs, loss_ref = refs
+        top = logits.max(-1)[:, None]
+        whole = jnp.log(jnp.exp(logits - top).sum(-1)[:, None]) + top
+        aimed = inside.two_hots([own[...] for own in place_refs], logits) * logits
+        loss_ref[...] = n_targets * whole - aimed.sum(-1)[:, None]
+
+    given = [places[:, k] for k in range(n_targets)]
+    return _on_logits(kernel, product, bias, given, like((n, 1), jnp.float32))[:, 0]
+
+
+def two_hot_loss_back(
+    product: jax.Array, bias: jax.Array, places: jax.Array, d_loss: jax.Array
+) -> jax.Array:
+    """Gradient of the logits."""
+    n_targets = places.shape[1]
+
+    def kernel(logits: jax.Array, d_loss_ref: Any, *refs: Any) -> None:
+        *place_refs, d_ref = refs
+        aimed = inside.two_hots([own[...] for own in place_refs], logits)
+        d_logits = n_targets * inside.softmax(logits) - aimed
+        d_ref[...] = (d_loss_ref[...] * d_logits).astype(d_ref.dtype)
+
+    given = [d_loss[:, None], *(places[:, k] for k in range(n_targets))]
+    return _on_logits(kernel, product, bias, given, like(product.shape, product.dtype))
+
+
+def _on_logits(
+    kernel: Any, product: jax.Array, bias: jax.Array, given: list[jax.Array], new: Any
+) -> jax.Array:
+    """`kernel(logits, *given, new)` on tiles of rows."""
+    n, width = product.shape
+
+    def own(product_ref: Any, bias_ref: Any, *refs: Any) -> None:
+        kernel(inside.read(product_ref) + bias_ref[...][None], *refs)
+
+    rows = tile_rows(n, width)
+    arrays = rows_of(rows, product) + whole(bias) + rows_of(rows, *given)
+    return run(own, n // rows, arrays, rows_of(rows, new))[0]
+
+
 # -------------------------------------------------------------------- sums over rows
 
 

@@ -100,9 +100,14 @@ class MLP(eqx.Module):
         self.out = Linear(keys[0], sizes[-1], n_out, scale) if n_out else None
 
     def __call__(self, x: jax.Array) -> jax.Array:
+        x = self.hidden(x)
+        return x if self.out is None else self.out(x)
+
+    def hidden(self, x: jax.Array) -> jax.Array:
+        """What comes before the output layer."""
         for block in self.blocks:
             x = block(x)
-        return x if self.out is None else self.out(x)
+        return x
 
 
 def product(x: jax.Array, weight: jax.Array) -> jax.Array:

@@ -12,8 +12,8 @@ from fallow.agents.dreamer.layers import MLP, saving_products
 from fallow.agents.dreamer.networks import Actor, Policy, WorldModel
 from fallow.agents.dreamer.recurrence import State
 from fallow.agents.dreamer.rssm import RSSM, Sequence
+from fallow.agents.dreamer.scalars import Scalars
 from fallow.agents.dreamer.steps import activate
-from fallow.agents.dreamer.twohot import BINS
 from fallow.agents.shared.twohot import symlog
 
 DYNAMICS_SCALE, REPRESENTATION_SCALE = 0.5, 0.1
@@ -80,7 +80,7 @@ def _errors(
     squared = jnp.where(squared < NEGLIGIBLE, 0, squared)
     return Errors(
         decoder=squared.sum(-1),
-        reward=BINS.cross_entropy(model.reward(feature), batch["reward"]),
+        reward=Scalars.of(model.reward, feature).cross_entropy(batch["reward"]),
         # episodes end by the time limit only, so the target is always to go on
         proceeds=jax.nn.softplus(-model.proceeds(feature)[..., 0]),
         dynamics=latent.divergence(still(posterior), prior),
@@ -187,7 +187,7 @@ def actor_loss(
 
 @saving_products
 def _estimate(head: MLP, features: jax.Array) -> jax.Array:
-    return BINS.estimate(head(features))
+    return Scalars.of(head, features).estimate()
 
 
 @saving_products
@@ -204,8 +204,8 @@ def _entropy(actor: Actor, features: jax.Array) -> jax.Array:
 def critic_loss(critic: MLP, slow: MLP, imagined: Imagined) -> jax.Array:
     """mean[w_t (CE(v, R_t) + CE(v, slow v))] on states held still."""
     # all H states, so that the forward pass is the one of the actor's loss
-    logits = critic(imagined.features)[:-1]
-    slow_value = BINS.estimate(slow(imagined.features))[:-1]
-    loss = BINS.cross_entropy(logits, imagined.returns)
-    loss += BINS.cross_entropy(logits, slow_value)
+    slow_value = Scalars.of(slow, imagined.features).estimate()
+    returns = jnp.concatenate([imagined.returns, slow_value[-1:]])  # the last is unused
+    values = Scalars.of(critic, imagined.features)
+    loss = values.cross_entropy(returns, slow_value)[:-1]
     return (imagined.weights * loss).mean()

@@ -32,6 +32,11 @@ class Bins:
         """(n,) in symlog units."""
         return (jnp.arange(self.n) - self.n // 2) * self.width
 
+    def place(self, x: jax.Array) -> jax.Array:
+        """Of symlog(x), in bins from the first; beyond the ends it is the end's."""
+        clipped = jnp.clip(symlog(x), -self.limit, self.limit)
+        return (clipped + self.limit) / self.width
+
     def two_hot(self, x: jax.Array) -> jax.Array:
         """Weights (…, n) of the two bins beside symlog(x); beyond the ends, of the end.
 
@@ -39,9 +44,8 @@ class Bins:
         TD-MPC2's reference gives what is left over at the very top to the bin after the
         last one, which is the first; that is nothing.
         """
-        clipped = jnp.clip(symlog(x), -self.limit, self.limit)
-        place = (clipped + self.limit) / self.width
-        return jax.nn.relu(1 - jnp.abs(place[..., None] - jnp.arange(self.n)))
+        apart = jnp.abs(self.place(x)[..., None] - jnp.arange(self.n))
+        return jax.nn.relu(1 - apart)
 
     def cross_entropy(self, logits: jax.Array, x: jax.Array) -> jax.Array:
         """- sum_k two_hot(x)_k log softmax(logits)_k."""
