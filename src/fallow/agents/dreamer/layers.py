@@ -112,4 +112,20 @@ class MLP(eqx.Module):
 
 def product(x: jax.Array, weight: jax.Array) -> jax.Array:
     """(…, in) by (in, out), in the type of the weight."""
-    return checkpoint_name(x.astype(weight.dtype) @ weight, PRODUCT)
+    return checkpoint_name(_product(x.astype(weight.dtype), weight), PRODUCT)
+
+
+@jax.custom_vjp
+def _product(x: jax.Array, weight: jax.Array) -> jax.Array:
+    return x @ weight
+
+
+def _product_back(
+    saved: tuple[jax.Array, jax.Array], d_out: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The weight's gradient as it is stored; found automatically it is (out, in)."""
+    x, weight = saved
+    return d_out @ weight.T, jnp.einsum("...i,...o->io", x, d_out)
+
+
+_product.defvjp(lambda x, weight: (_product(x, weight), (x, weight)), _product_back)
