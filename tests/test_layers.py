@@ -8,7 +8,8 @@ import fallow
 ROOT = Path(fallow.__file__).parent
 # a layer may import those before it; modules of one line may import each other
 LAYERS = (
-    {"", "checkpoint", "errors", "options", "records", "registry", "results", "seeds"},
+    {"", "errors", "files", "options", "records", "registry", "seeds"},
+    {"checkpoint", "results"},
     {"dynamics"},
     {"logs"},
     {"replay"},

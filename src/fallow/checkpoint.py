@@ -17,6 +17,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from fallow import files
 from fallow.errors import FallowError
 
 
@@ -32,23 +33,18 @@ def save(
     Raises:
         OSError: it cannot be written, as with no space left.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     packed = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     about = {"kind": kind, "version": version, "header": header}
     metadata = {
         "fallow": json.dumps(about, sort_keys=True),
         "checksum": str(_checksum(packed, about)),
     }
-    part = path.with_name(f"{path.name}.part-{os.getpid()}")
     try:
-        save_file(packed, part, metadata)
-        os.replace(part, path)
+        with files.whole(path) as part:
+            save_file(packed, part, metadata)
     except SafetensorError as error:  # the only kind it has, also for a full disk
         full = os.strerror(errno.ENOSPC) in str(error)
         raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def load(

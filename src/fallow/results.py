@@ -5,12 +5,12 @@ Everything that is shown of a study is a function of this table and of the histo
 
 import csv
 import dataclasses
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fallow import files
 from fallow.errors import FallowError
 
 
@@ -80,15 +80,14 @@ def read_results(path: str | Path) -> list[Evaluation]:
 
 def write_results(path: str | Path, rows: Iterable[Evaluation]) -> Path:
     """Write a whole table anew; the one before stays until this one is complete."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    with part.open("w", newline="", encoding="utf-8") as file:
+    with (
+        files.whole(path) as part,
+        part.open("w", newline="", encoding="utf-8") as file,
+    ):
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         writer.writerows(_texts(row) for row in rows)
-    os.replace(part, path)
-    return path
+    return Path(path)
 
 
 def append_results(path: str | Path, rows: Sequence[Evaluation]) -> None:

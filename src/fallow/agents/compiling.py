@@ -14,6 +14,7 @@ import jax
 from jax.experimental import serialize_executable
 
 import fallow
+from fallow import files
 
 LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "numpy")
 SETTINGS = ("XLA_FLAGS", "FALLOW_KERNELS")
@@ -93,7 +94,9 @@ class Program:
         compiled = self.jitted.lower(*arguments).compile()
         with contextlib.suppress(OSError, ValueError, NotImplementedError):
             # a full disk, a device whose programs cannot be written: not kept, but run
-            _write(path, pickle.dumps(serialize_executable.serialize(compiled)))
+            content = pickle.dumps(serialize_executable.serialize(compiled))
+            with files.whole(path) as part:
+                part.write_bytes(content)
         return compiled
 
     def _key(self, arguments: tuple[Any, ...]) -> str:
@@ -117,14 +120,6 @@ def _folder() -> Path | None:
     """Where an accelerator's programs are kept, if they are."""
     cached = jax.config.values["jax_compilation_cache_dir"]
     return None if cached is None or on_processor() else Path(cached) / "programs"
-
-
-def _write(path: Path, content: bytes) -> None:
-    """All of it or nothing, whoever else writes it at the same time."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}")
-    partial.write_bytes(content)
-    partial.replace(path)
 
 
 @cache

@@ -1,11 +1,11 @@
 """Histories cut down to what an estimator of responses reads."""
 
 import dataclasses
-import os
 from pathlib import Path
 
 import numpy as np
 
+from fallow import files
 from fallow.errors import FallowError
 from fallow.logs.history import Header, HistoryWriter, read_history
 from fallow.records import Episode
@@ -30,12 +30,12 @@ def compact(source: str | Path, target: str | Path) -> Path:
     if history.damage:
         raise FallowError(f"only whole histories are compacted; {history.damage}")
     columns = sorted(set(history.header.actuator_velocity))
-    part = target.with_name(f"{target.name}.part")
-    part.unlink(missing_ok=True)
-    with HistoryWriter(part, _header(history.header, columns)) as writer:
+    with (
+        files.whole(target) as part,
+        HistoryWriter(part, _header(history.header, columns)) as writer,
+    ):
         for episode in history.episodes:
             writer.add(_episode(episode, columns))
-    os.replace(part, target)
     return target
 
 

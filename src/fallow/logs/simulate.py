@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fallow import options, seeds
+from fallow import files, options, seeds
 from fallow.dynamics import EPISODE_FRAMES, Condition, Worlds
 from fallow.dynamics.scripted import Scripted
 from fallow.errors import FallowError
@@ -32,13 +32,10 @@ def simulate(
     worlds = Worlds(task, condition, world_seed, n_threads=1)
     policy = Scripted(worlds.n_actuators, worlds.control_step_s, seed)
     n_steps = EPISODE_FRAMES // worlds.action_repeat
-    part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)
-    with Recorder(worlds, part) as recorder:
+    with files.whole(path) as part, Recorder(worlds, part) as recorder:
         for episode in range(n_episodes):
             for action in policy.actions(episode, n_steps).astype(np.float32):
                 step = worlds.step(action[None, None])
                 recorder.add(action[None, None], step)
             tick()
-    part.replace(path)
     return worlds.conditions[0]

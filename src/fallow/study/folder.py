@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import fallow
+from fallow import files
 from fallow.errors import FallowError
 from fallow.results import COLUMNS, Evaluation, read_results, write_results
 from fallow.study.fleets import Cost, PlannedFleet, check_fit, fleets_of
@@ -219,9 +220,8 @@ def write_parquet(path: Path, rows: Sequence[Evaluation]) -> Path | None:
             for name, values in columns.items()
         }
     )
-    part = path.with_name(f"{path.name}.part")
-    parquet.write_table(table, part)
-    os.replace(part, path)
+    with files.whole(path) as part:
+        parquet.write_table(table, part)
     return path
 
 
@@ -248,14 +248,11 @@ def set_aside(path: Path) -> Path:
 
 def link(source: Path, target: Path) -> None:
     """Put a file under another name as well, at once; copied where links are not."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f"{target.name}.part")
-    part.unlink(missing_ok=True)
-    try:
-        os.link(source, part)
-    except OSError:
-        shutil.copyfile(source, part)
-    os.replace(part, target)
+    with files.whole(target) as part:
+        try:
+            os.link(source, part)
+        except OSError:
+            shutil.copyfile(source, part)
 
 
 # -------------------------------------------------------------------- plain files
@@ -263,10 +260,8 @@ def link(source: Path, target: Path) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Write a file anew; the one before stays until this one is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(content, indent=1), encoding="utf-8")
-    os.replace(part, path)
+    with files.whole(path) as part:
+        part.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
 def read_json(path: Path) -> dict[str, Any]:
