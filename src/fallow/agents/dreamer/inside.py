@@ -3,6 +3,7 @@
 A row of 3 D numbers comes in three parts, since a tile's width is a power of two.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from jax.experimental import pallas as pl
 from fallow.agents.dreamer.latent import UNIMIX
 
 Parts = Sequence[jax.Array]
+_LOG2_E = math.log2(math.e)
 
 
 def read(ref: Any, *place: Any) -> jax.Array:
@@ -120,11 +122,22 @@ def gated_back(
 
 
 def _sigmoid(x: jax.Array) -> jax.Array:
-    return 1 / (1 + jnp.exp(-x))
+    return _inverse(1 + _exp(-x))
 
 
 def _tanh(x: jax.Array) -> jax.Array:
     return 2 * _sigmoid(2 * x) - 1
+
+
+def _exp(x: jax.Array) -> jax.Array:
+    """As an instruction of its own has it; the exponential of e takes eight."""
+    return jnp.exp2(_LOG2_E * x)
+
+
+def _inverse(x: jax.Array) -> jax.Array:
+    """1 / x for x > 0; a division takes several times as long."""
+    root = jax.lax.rsqrt(x)
+    return root * root
 
 
 # ------------------------------------------------------------------------- draws
@@ -149,11 +162,17 @@ def drawn_back(logits: jax.Array, d_drawn: jax.Array) -> jax.Array:
 
 def softmax(logits: jax.Array) -> jax.Array:
     """Over the last axis."""
-    powers = jnp.exp(logits - logits.max(-1)[..., None])
-    return powers / powers.sum(-1)[..., None]
+    powers = _exp(logits - logits.max(-1)[..., None])
+    return powers * _inverse(powers.sum(-1))[..., None]
 
 
 # ------------------------------------------------------------------------- bins
+
+
+def log_sum_exp(logits: jax.Array) -> jax.Array:
+    """(rows, 1) over the last axis."""
+    top = logits.max(-1)[:, None]
+    return jnp.log(_exp(logits - top).sum(-1)[:, None]) + top
 
 
 def bins(like: jax.Array) -> jax.Array:

@@ -241,10 +241,9 @@ def two_hot_loss(product: jax.Array, bias: jax.Array, places: jax.Array) -> jax.
 
     def kernel(logits: jax.Array, *refs: Any) -> None:
         *place_refs, loss_ref = refs
-        top = logits.max(-1)[:, None]
-        whole = jnp.log(jnp.exp(logits - top).sum(-1)[:, None]) + top
         aimed = inside.two_hots([own[...] for own in place_refs], logits) * logits
-        loss_ref[...] = n_targets * whole - aimed.sum(-1)[:, None]
+        total = n_targets * inside.log_sum_exp(logits)
+        loss_ref[...] = total - aimed.sum(-1)[:, None]
 
     given = [places[:, k] for k in range(n_targets)]
     return _on_logits(kernel, product, bias, given, like((n, 1), jnp.float32))[:, 0]
