@@ -69,8 +69,8 @@ def gradients_and_outcome(net: Recurrence, state: State, inputs: Inputs):
     return gradients(net, state, inputs.from_action, inputs.from_embed)
 
 
-def use_kernels(monkeypatch) -> None:
-    monkeypatch.setattr(tiles, "available", lambda: True)
+def use_kernels(monkeypatch, used: bool = True) -> None:
+    monkeypatch.setattr(tiles, "available", lambda: used)
 
 
 def in_float32(tree):
@@ -82,6 +82,7 @@ def in_float32(tree):
 )
 def test_kernels_follow_as_the_scan_does(monkeypatch, dtype, tolerance) -> None:
     given = example(dtype)
+    use_kernels(monkeypatch, False)  # on a GPU they are used unless told
     plain = in_float32(jax.vmap(gradients_and_outcome)(*given))
     use_kernels(monkeypatch)
     fused = in_float32(jax.vmap(gradients_and_outcome)(*given))

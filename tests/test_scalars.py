@@ -49,6 +49,7 @@ def outcome_and_gradients(head: MLP, features: jax.Array, *targets: jax.Array):
 )
 def test_kernels_count_as_the_formulas_do(monkeypatch, dtype, tolerance) -> None:
     head, features, targets = example(dtype)
+    monkeypatch.setattr(tiles, "available", lambda: False)
     plain = jax.vmap(outcome_and_gradients)(head, features, *targets)
     monkeypatch.setattr(tiles, "available", lambda: True)
     fused = jax.vmap(outcome_and_gradients)(head, features, *targets)
@@ -57,7 +58,8 @@ def test_kernels_count_as_the_formulas_do(monkeypatch, dtype, tolerance) -> None
     assert_close(*(jax.tree.map(np.float32, own) for own in (fused, plain)), tolerance)
 
 
-def test_they_are_the_formulas_of_the_bins() -> None:
+def test_they_are_the_formulas_of_the_bins(monkeypatch) -> None:
+    monkeypatch.setattr(tiles, "available", lambda: False)
     head, features, targets = example("float32")
     one = jax.tree.map(lambda x: x[0], head)
     logits, own = one(features[0]), Scalars.of(one, features[0])
