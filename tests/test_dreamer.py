@@ -15,6 +15,7 @@ from fallow.agents.dreamer import (
     cost,
     follow,
     hoist,
+    kernels,
     latent,
     losses,
     steps,
@@ -253,7 +254,21 @@ def test_a_scan_without_gradient_is_the_same_scan(unroll: int) -> None:
     carry, ys = hoist.scan(step, unroll, given, jnp.zeros(3), xs)
     expected, ys_expected = plain_scan(step, 1, given, jnp.zeros(3), xs)
     np.testing.assert_array_equal(carry, expected)
-    np.testing.assert_array_equal(ys, ys_expected)
+    np.testing.assert_array_equal(np.array(ys), ys_expected)
+
+
+@pytest.mark.parametrize("shape", [(8, 384), (3, 5), ()])
+def test_steps_are_stacked_by_a_kernel_as_by_hand(monkeypatch, shape) -> None:
+    monkeypatch.setattr(tiles, "available", lambda: True)
+    random = np.random.default_rng(0)
+    parts = [jnp.asarray(random.normal(size=(2, *shape)), "float32") for _ in range(5)]
+    one = [part[0] for part in parts]
+    assert kernels.can_join(*one) == (shape == (8, 384))
+    by_kernel = jax.vmap(hoist.stacked)(*parts)
+    np.testing.assert_array_equal(by_kernel, jnp.stack(parts, 1))
+    weight = jnp.asarray(random.normal(size=(5, *shape)), "float32")
+    gradients = jax.grad(lambda x: (weight * hoist.stacked(*x)).sum())(one)
+    np.testing.assert_array_equal(np.array(gradients), weight)
 
 
 def test_kernels_change_no_gradient(learner, batch, monkeypatch) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from fallow.agents.dreamer import kernels
 from fallow.agents.dreamer.layers import product, saving_products
 
 Weights = dict[str, jax.Array]
@@ -65,7 +66,7 @@ class _Tapped(NamedTuple):
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def scan(step: Step, unroll: int, given: Given, carry: Any, xs: Any) -> tuple[Any, Any]:
-    """Like `jax.lax.scan` of `step`."""
+    """Like `jax.lax.scan` of `step`; with all steps unrolled a list comes back."""
 
     def body(carry: Any, x: Any) -> tuple[Any, Any]:
         def products(name: str, x: jax.Array) -> jax.Array:
@@ -73,48 +74,61 @@ def scan(step: Step, unroll: int, given: Given, carry: Any, xs: Any) -> tuple[An
 
         return step(products, given.small, given.fixed, carry, x)
 
-    return _over(body, unroll, carry, xs)
-
-
-def _run(
-    step: Step, unroll: int, given: Given, carry: Any, xs: Any, taps: Weights
-) -> tuple[Any, tuple[Any, Weights]]:
-    @partial(saving_products, prevent_cse=False)
-    def body(carry: Any, x_taps: Any) -> tuple[Any, tuple[Any, Weights]]:
-        products = _Tapped(given.weights, x_taps[1], {})
-        carry, y = step(products.product, given.small, given.fixed, carry, x_taps[0])
-        return carry, (y, products.inputs)
-
-    return _over(body, unroll, carry, (xs, taps))
+    return _over(body, unroll, carry, _apart(xs) if _is_all(unroll, xs) else xs)
 
 
 def _over(
     body: Callable[[Any, Any], tuple[Any, Any]], unroll: int, carry: Any, xs: Any
 ) -> tuple[Any, Any]:
-    """`jax.lax.scan`; all steps written out where `unroll` is their number.
+    """`jax.lax.scan`; over a list, all steps written out, and a list comes back.
 
     Mapped over branches, a scan leaves arrays of (steps, branches, …), which have to be
-    turned round before anything is done with all steps at once; this does not.
+    turned round before anything is done with all steps at once; a list does not.
     """
-    n_steps = len(jax.tree.leaves(xs)[0])
-    if unroll < n_steps:
+    if not isinstance(xs, list):
         return jax.lax.scan(body, carry, xs, unroll=unroll)
     ys = []
-    for t in range(n_steps):
-        carry, y = body(carry, jax.tree.map(lambda x: x[t], xs))  # noqa: B023
+    for x in xs:
+        carry, y = body(carry, x)
         ys.append(y)
-    return carry, jax.tree.map(lambda *own: stacked(*own), *ys)
+    return carry, ys
+
+
+def _is_all(unroll: int, xs: Any) -> bool:
+    """Whether all steps are to be unrolled."""
+    return unroll >= len(jax.tree.leaves(xs)[0])
+
+
+def _apart(xs: Any) -> list[Any]:
+    """Arrays of all steps as a list, one a step."""
+    n_steps = len(jax.tree.leaves(xs)[0])
+    return [jax.tree.map(lambda x, t=t: x[t], xs) for t in range(n_steps)]
+
+
+def _together(each: Any) -> Any:
+    """The inverse; what is not a list is together already."""
+    return jax.tree.map(stacked, *each) if isinstance(each, list) else each
 
 
 def stacked(*parts: jax.Array) -> jax.Array:
-    """Arrays (rows, …) as one of (steps, rows, …); a part may hold several steps.
+    """Arrays (rows, …), one a step, as one of (steps, rows, …), as `jnp.stack`."""
+    return _joined(*parts) if kernels.can_join(*parts) else _put_after(*parts)
 
-    As `jnp.stack`, but rows are put after rows: given an axis of length one, a compiler
-    makes it the slowest and has all turned round.
-    """
-    rows = parts[0].shape
-    flat = [part.reshape(-1, *rows[1:]) for part in parts]
-    return jnp.concatenate(flat).reshape(-1, *rows)
+
+def _put_after(*parts: jax.Array) -> jax.Array:
+    """Rows after rows: an axis of length one a compiler makes the slowest of all."""
+    rows = [jnp.atleast_1d(part) for part in parts]
+    return jnp.concatenate(rows).reshape(len(parts), *parts[0].shape)
+
+
+@jax.custom_vjp
+def _joined(*parts: jax.Array) -> jax.Array:
+    return kernels.joined(*parts)
+
+
+_joined.defvjp(
+    lambda *parts: (kernels.joined(*parts), None), lambda _, d_out: tuple(d_out)
+)
 
 
 def _forward(
@@ -128,15 +142,26 @@ def _forward(
     n_steps = len(jax.tree.leaves(xs)[0])
     first = jax.tree.map(lambda x: x[0], xs)
     jax.eval_shape(partial(step, products), given.small, given.fixed, carry, first)
-    taps = {
+    taps: Any = {
         name: jnp.zeros((n_steps, *shape), given.weights[name].dtype)
         for name, shape in shapes.items()
     }
+    if _is_all(unroll, xs):
+        taps = _apart(taps)
 
-    def run(small: Any, carry: Any, xs: Any, taps: Weights) -> tuple[Any, Any]:
-        own = given._replace(small=small)
-        carry, (ys, inputs) = _run(step, unroll, own, carry, xs, taps)
-        return (carry, ys), inputs
+    def run(small: Any, carry: Any, xs: Any, taps: Any) -> tuple[Any, Any]:
+        @partial(saving_products, prevent_cse=False)
+        def body(carry: Any, x_taps: Any) -> tuple[Any, tuple[Any, Weights]]:
+            tapped = _Tapped(given.weights, x_taps[1], {})
+            carry, y = step(tapped.product, small, given.fixed, carry, x_taps[0])
+            return carry, (y, tapped.inputs)
+
+        if not isinstance(taps, list):
+            carry, (ys, inputs) = _over(body, unroll, carry, (xs, taps))
+            return (carry, ys), inputs
+        each = list(zip(_apart(xs), taps, strict=True))
+        carry, pairs = _over(body, unroll, carry, each)
+        return (carry, [y for y, _ in pairs]), [inputs for _, inputs in pairs]
 
     out, pull, inputs = jax.vjp(run, given.small, carry, xs, taps, has_aux=True)
     return out, (pull, inputs)
@@ -145,6 +170,7 @@ def _forward(
 def _backward(step: Step, unroll: int, saved: Any, cotangent: Any) -> tuple[Any, ...]:
     pull, inputs = saved
     small, carry, xs, taps = pull(cotangent)
+    inputs, taps = _together(inputs), _together(taps)
     weights = {
         name: jnp.einsum("...i,...o->io", inputs[name], tap)
         for name, tap in taps.items()

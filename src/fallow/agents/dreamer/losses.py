@@ -109,7 +109,7 @@ def imagine(actor: Actor, model: WorldModel, start: State, noise: Noise) -> jax.
     # of its kernels, and its steps are few
     unroll = 1 if compiling.on_processor() else len(noise.normal)
     _, features = scan(_imagine_step, unroll, given, start, noise)
-    return stacked(start.feature, features)
+    return stacked(start.feature, *features)
 
 
 def _imagine_step(
