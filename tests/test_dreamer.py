@@ -286,6 +286,20 @@ def test_kernels_change_no_gradient(learner, batch, monkeypatch) -> None:
     assert_close(fused, plain)
 
 
+def test_kernels_change_no_update(learner, batch, monkeypatch) -> None:
+    """Of all that is told of two updates in a row, as on a GPU and as here."""
+
+    def told() -> list[dict]:
+        update = jax.jit(lambda own, key: train.update(SMALL, own, batch, key))
+        first, metrics = update(learner, jax.random.key(1))
+        return [metrics, update(first, jax.random.key(2))[1]]
+
+    plain = told()
+    monkeypatch.setattr(tiles, "available", lambda: True)
+    monkeypatch.setattr(compiling, "on_processor", lambda: False)
+    assert_close(told(), plain, 1e-4)
+
+
 # -------------------------------------------------------------------- behaviour
 
 
