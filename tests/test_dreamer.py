@@ -2,84 +2,31 @@
 
 import dataclasses
 import math
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import assert_close
+from small_dreamer import SMALL, by_sequence, fresh, random_batch, uniform_of, updated
 
-from fallow.agents import compiling
 from fallow.agents.dreamer import (
     cost,
     follow,
-    hoist,
-    kernels,
     latent,
     losses,
     steps,
-    tiles,
     train,
 )
-from fallow.agents.dreamer.config import PRESETS, Config
+from fallow.agents.dreamer.config import Config
 from fallow.agents.dreamer.networks import Policy
 from fallow.agents.shared.layers import n_parameters
 from fallow.agents.shared.optimising import clipped
 
-SMALL = dataclasses.replace(
-    PRESETS["tiny"],
-    batch=4,
-    length=6,
-    n_starts=24,
-    n_deter=16,
-    n_hidden=16,
-    model_rate=3e-3,
-)
-
-
-@pytest.fixture(scope="module")
-def learner() -> train.Learner:
-    """Networks whose norms, biases and start are not at their initial values."""
-
-    def moved(path, leaf):
-        if leaf.dtype.kind != "f":
-            return leaf
-        noise = jax.random.normal(jax.random.key(leaf.size), leaf.shape)
-        return leaf + 0.1 * noise
-
-    return jax.tree_util.tree_map_with_path(moved, fresh(0))
-
 
 @pytest.fixture(scope="module")
 def batch() -> losses.Batch:
-    random = np.random.default_rng(0)
-    shape = (SMALL.length, SMALL.batch)
-    is_first = random.random(shape) < 0.2
-    is_first[0] = True
-    return {
-        "observation": random.normal(size=(*shape, 5)).astype(np.float32),
-        "action": random.uniform(-1, 1, (*shape, 2)).astype(np.float32),
-        "reward": random.random(shape).astype(np.float32),
-        "is_first": is_first,
-    }
-
-
-@partial(jax.jit, static_argnums=0)
-def fresh(seed: int) -> train.Learner:
-    return train.init(SMALL, jax.random.key(seed), 5, 2)
-
-
-updated = jax.jit(partial(train.update, SMALL))
-
-
-def by_sequence(batch: losses.Batch) -> losses.Batch:
-    """As replay hands it over: (B, T, …)."""
-    return {name: np.swapaxes(values, 0, 1) for name, values in batch.items()}
-
-
-def uniform_of(shape: tuple[int, ...]) -> np.ndarray:
-    return np.random.default_rng(1).random(shape).astype(np.float32)
+    return random_batch()
 
 
 # -------------------------------------------------------------------- sizes
@@ -165,139 +112,6 @@ def test_gates_by_hand() -> None:
     share = sigmoid(update - 1)
     expected = share * math.tanh(sigmoid(reset) * candidate) + (1 - share) * old
     assert gates[0] == pytest.approx(expected, rel=1e-6)
-
-
-def gradients_of_the_model(learner, batch) -> train.WorldModel:
-    noise = uniform_of((SMALL.length, SMALL.batch, SMALL.n_categoricals))
-
-    def loss(model):
-        return losses.model_errors(model, batch, noise)[0].total().mean()
-
-    return jax.jit(jax.grad(loss))(learner.model)
-
-
-def automatic_follow(*arguments):
-    """The same scan; the bias gets its gradient where it is added."""
-    states, products = follow._forward_scan(*arguments)
-    bias = arguments[2].bias
-    return states, products.p4 + (bias - jax.lax.stop_gradient(bias))
-
-
-def test_the_scan_by_hand_has_the_automatic_gradient(
-    learner, batch, monkeypatch
-) -> None:
-    by_hand = gradients_of_the_model(learner, batch)
-    monkeypatch.setattr(
-        "fallow.agents.dreamer.rssm.follow",
-        automatic_follow,
-    )
-    automatic = gradients_of_the_model(learner, batch)
-    assert_close(by_hand, automatic)
-    assert np.abs(by_hand.rssm.initial).max() > 0
-
-
-def gradients_of_the_actor(learner, batch) -> train.Actor:
-    _, states = jax.jit(losses.model_errors)(learner.model, batch, None)
-    start = jax.tree.map(lambda x: x.reshape(-1, x.shape[-1]), states)
-    shape = (SMALL.horizon - 1, SMALL.batch * SMALL.length)
-    noise = losses.Noise(
-        uniform_of((*shape, SMALL.n_categoricals)), 2 * uniform_of((*shape, 2)) - 1
-    )
-
-    def loss(actor):
-        limits = jnp.zeros(2)
-        given = (learner.model, learner.critic, limits, start, noise)
-        return losses.actor_loss(actor, *given)[0]
-
-    return jax.jit(jax.grad(loss))(learner.actor)
-
-
-def test_computing_again_changes_no_gradient(learner, batch, monkeypatch) -> None:
-    """As on an accelerator, where only products are kept."""
-    kept = (
-        gradients_of_the_model(learner, batch),
-        gradients_of_the_actor(learner, batch),
-    )
-    monkeypatch.setattr(compiling, "on_processor", lambda: False)
-    again = (
-        gradients_of_the_model(learner, batch),
-        gradients_of_the_actor(learner, batch),
-    )
-    assert_close(again, kept)
-
-
-def plain_scan(step, unroll, given, carry, xs):
-    def products(name, x):
-        return x @ given.weights[name]
-
-    fixed = jax.lax.stop_gradient(given.fixed)
-    return jax.lax.scan(
-        lambda carry, x: step(products, given.small, fixed, carry, x), carry, xs
-    )
-
-
-def test_hoisted_gradients_are_the_automatic_ones(learner, batch, monkeypatch) -> None:
-    hoisted = gradients_of_the_actor(learner, batch)
-    monkeypatch.setattr("fallow.agents.dreamer.losses.scan", plain_scan)
-    assert_close(hoisted, gradients_of_the_actor(learner, batch))
-
-
-@pytest.mark.parametrize("unroll", [1, 2, 4])
-def test_a_scan_without_gradient_is_the_same_scan(unroll: int) -> None:
-    weights = {"w": jnp.eye(3) * 0.5}
-    step = lambda products, small, fixed, carry, x: (  # noqa: E731
-        products("w", carry) + x,
-        carry.sum(),
-    )
-    xs = jnp.arange(12.0).reshape(4, 3)
-    given = hoist.Given(weights)
-    carry, ys = hoist.scan(step, unroll, given, jnp.zeros(3), xs)
-    expected, ys_expected = plain_scan(step, 1, given, jnp.zeros(3), xs)
-    np.testing.assert_array_equal(carry, expected)
-    np.testing.assert_array_equal(np.array(ys), ys_expected)
-
-
-@pytest.mark.parametrize("shape", [(8, 384), (3, 5), ()])
-def test_steps_are_stacked_by_a_kernel_as_by_hand(monkeypatch, shape) -> None:
-    monkeypatch.setattr(tiles, "available", lambda: True)
-    random = np.random.default_rng(0)
-    parts = [jnp.asarray(random.normal(size=(2, *shape)), "float32") for _ in range(5)]
-    one = [part[0] for part in parts]
-    assert kernels.can_join(*one) == (shape == (8, 384))
-    by_kernel = jax.vmap(hoist.stacked)(*parts)
-    np.testing.assert_array_equal(by_kernel, jnp.stack(parts, 1))
-    weight = jnp.asarray(random.normal(size=(5, *shape)), "float32")
-    gradients = jax.grad(lambda x: (weight * hoist.stacked(*x)).sum())(one)
-    np.testing.assert_array_equal(np.array(gradients), weight)
-
-
-def test_kernels_change_no_gradient(learner, batch, monkeypatch) -> None:
-    """As on a GPU, where norms, gates and draws are kernels; here interpreted."""
-    plain = (
-        gradients_of_the_model(learner, batch),
-        gradients_of_the_actor(learner, batch),
-    )
-    monkeypatch.setattr(tiles, "available", lambda: True)
-    monkeypatch.setattr(compiling, "on_processor", lambda: False)
-    fused = (
-        gradients_of_the_model(learner, batch),
-        gradients_of_the_actor(learner, batch),
-    )
-    assert_close(fused, plain)
-
-
-def test_kernels_change_no_update(learner, batch, monkeypatch) -> None:
-    """Of all that is told of two updates in a row, as on a GPU and as here."""
-
-    def told() -> list[dict]:
-        update = jax.jit(lambda own, key: train.update(SMALL, own, batch, key))
-        first, metrics = update(learner, jax.random.key(1))
-        return [metrics, update(first, jax.random.key(2))[1]]
-
-    plain = told()
-    monkeypatch.setattr(tiles, "available", lambda: True)
-    monkeypatch.setattr(compiling, "on_processor", lambda: False)
-    assert_close(told(), plain, 1e-4)
 
 
 # -------------------------------------------------------------------- behaviour

@@ -1,9 +1,11 @@
 """`fallow train`: results, histories, Ctrl-C and going on."""
 
 import dataclasses
+import itertools
 import os
 import shutil
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet
 from fallow.cli import main
 from fallow.logs import read_history
+from fallow.records import Branch
 from fallow.report.training import TrainingBar
 from fallow.results import read_results
 
@@ -56,6 +59,22 @@ def test_a_table_of_evaluations(whole) -> None:
         assert row.auc is None  # nothing is stale
         assert row.stale_share == 0
         assert row.wall_s > 0
+
+
+def test_a_rate_is_since_the_evaluation_before(tmp_path) -> None:
+    """Not of the moment, in which nothing but the evaluation was done."""
+    run = training.Run(TASK, "dreamer", "micro", (Branch(0), Branch(1)), FRAMES, 800, 2)
+    told: list[tuple[float, training.Progress]] = []
+
+    def watch(progress: training.Progress) -> None:
+        if progress.returns is not None:
+            told.append((time.perf_counter(), progress))
+
+    training.train(run, tmp_path / "run", watch)
+    assert len(told) == 3
+    for (before, first), (after, then) in itertools.pairwise(told):
+        made = 2 * (then.n_updates - first.n_updates)
+        assert then.updates_per_s == pytest.approx(made / (after - before), rel=0.1)
 
 
 def test_histories_and_events_are_written(whole) -> None:

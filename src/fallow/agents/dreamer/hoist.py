@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer import kernels
 from fallow.agents.dreamer.layers import product, saving_products
+from fallow.agents.dreamer.stacking import stacked
 
 Weights = dict[str, jax.Array]
 Products = Callable[[str, jax.Array], jax.Array]
@@ -96,39 +96,21 @@ def _over(
 
 def _is_all(unroll: int, xs: Any) -> bool:
     """Whether all steps are to be unrolled."""
-    return unroll >= len(jax.tree.leaves(xs)[0])
+    return unroll >= _n_steps(xs)
+
+
+def _n_steps(xs: Any) -> int:
+    return len(jax.tree.leaves(xs)[0])
 
 
 def _apart(xs: Any) -> list[Any]:
     """Arrays of all steps as a list, one a step."""
-    n_steps = len(jax.tree.leaves(xs)[0])
-    return [jax.tree.map(lambda x, t=t: x[t], xs) for t in range(n_steps)]
+    return [jax.tree.map(lambda x, t=t: x[t], xs) for t in range(_n_steps(xs))]
 
 
 def _together(each: Any) -> Any:
     """The inverse; what is not a list is together already."""
     return jax.tree.map(stacked, *each) if isinstance(each, list) else each
-
-
-def stacked(*parts: jax.Array) -> jax.Array:
-    """Arrays (rows, …), one a step, as one of (steps, rows, …), as `jnp.stack`."""
-    return _joined(*parts) if kernels.can_join(*parts) else _put_after(*parts)
-
-
-def _put_after(*parts: jax.Array) -> jax.Array:
-    """Rows after rows: an axis of length one a compiler makes the slowest of all."""
-    rows = [jnp.atleast_1d(part) for part in parts]
-    return jnp.concatenate(rows).reshape(len(parts), *parts[0].shape)
-
-
-@jax.custom_vjp
-def _joined(*parts: jax.Array) -> jax.Array:
-    return kernels.joined(*parts)
-
-
-_joined.defvjp(
-    lambda *parts: (kernels.joined(*parts), None), lambda _, d_out: tuple(d_out)
-)
 
 
 def _forward(
@@ -139,11 +121,10 @@ def _forward(
         return product(x, given.weights[name])
 
     shapes: dict[str, tuple[int, ...]] = {}
-    n_steps = len(jax.tree.leaves(xs)[0])
     first = jax.tree.map(lambda x: x[0], xs)
     jax.eval_shape(partial(step, products), given.small, given.fixed, carry, first)
     taps: Any = {
-        name: jnp.zeros((n_steps, *shape), given.weights[name].dtype)
+        name: jnp.zeros((_n_steps(xs), *shape), given.weights[name].dtype)
         for name, shape in shapes.items()
     }
     if _is_all(unroll, xs):
@@ -158,10 +139,11 @@ def _forward(
 
         if not isinstance(taps, list):
             carry, (ys, inputs) = _over(body, unroll, carry, (xs, taps))
-            return (carry, ys), inputs
-        each = list(zip(_apart(xs), taps, strict=True))
-        carry, pairs = _over(body, unroll, carry, each)
-        return (carry, [y for y, _ in pairs]), [inputs for _, inputs in pairs]
+        else:
+            each = list(zip(_apart(xs), taps, strict=True))
+            carry, pairs = _over(body, unroll, carry, each)
+            ys, inputs = map(list, zip(*pairs, strict=True))
+        return (carry, ys), inputs
 
     out, pull, inputs = jax.vjp(run, given.small, carry, xs, taps, has_aux=True)
     return out, (pull, inputs)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
-from fallow.agents.dreamer import inside, tiles
+from fallow.agents.dreamer import inside
 from fallow.agents.dreamer.tiles import (
     like,
     rows_of,
@@ -277,43 +277,6 @@ def _on_logits(
     rows = tile_rows(n, width)
     arrays = rows_of(rows, product) + whole(bias) + rows_of(rows, *given)
     return run(own, n // rows, arrays, rows_of(rows, new))[0]
-
-
-# -------------------------------------------------------------------- row after row
-
-COPY_WIDTH = 1024
-
-
-def can_join(*parts: jax.Array) -> bool:
-    """Whether `joined` can copy them: all alike, in whole rows of some length."""
-    alike = all((x.shape, x.dtype) == (parts[0].shape, parts[0].dtype) for x in parts)
-    return alike and parts[0].size % COPY_WIDTH == 0 and tiles.fits(COPY_WIDTH)
-
-
-def joined(*parts: jax.Array) -> jax.Array:
-    """(steps, …) of arrays that are alike, one a step.
-
-    A compiler's concatenation moves number by number, a fifth of what memory can do.
-    """
-    rows = [part.reshape(-1, COPY_WIDTH) for part in parts]
-    n, n_steps = len(rows[0]), len(parts)
-    tile = tile_rows(n, COPY_WIDTH)
-    n_tiles = n // tile
-
-    def kernel(*refs: Any) -> None:
-        *part_refs, out_ref = refs
-        step = pl.program_id(0) // n_tiles
-        for k, own in enumerate(part_refs):
-
-            @pl.when(step == k)
-            def _(own: Any = own) -> None:
-                out_ref[...] = own[...]
-
-    own_tile = pl.BlockSpec((tile, COPY_WIDTH), lambda i: (i % n_tiles, 0))
-    given = tiles.Arrays(rows, [own_tile] * n_steps)
-    new = rows_of(tile, like((n_steps * n, COPY_WIDTH), parts[0].dtype))
-    out = run(kernel, n_steps * n_tiles, given, new)[0]
-    return out.reshape(n_steps, *parts[0].shape)
 
 
 # -------------------------------------------------------------------- sums over rows

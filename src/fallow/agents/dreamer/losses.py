@@ -7,12 +7,13 @@ import jax.numpy as jnp
 
 from fallow.agents import compiling
 from fallow.agents.dreamer import latent
-from fallow.agents.dreamer.hoist import Given, Products, scan, stacked
+from fallow.agents.dreamer.hoist import Given, Products, scan
 from fallow.agents.dreamer.layers import MLP, saving_products
 from fallow.agents.dreamer.networks import Actor, Policy, WorldModel
 from fallow.agents.dreamer.recurrence import State
 from fallow.agents.dreamer.rssm import RSSM, Sequence
 from fallow.agents.dreamer.scalars import Scalars
+from fallow.agents.dreamer.stacking import stacked
 from fallow.agents.dreamer.steps import activate
 from fallow.agents.shared.twohot import symlog
 

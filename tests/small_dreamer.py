@@ -1,0 +1,63 @@
+"""A Dreamer small enough for tests, a learner that is not new, and a batch."""
+
+import dataclasses
+from functools import partial
+
+import jax
+import numpy as np
+
+from fallow.agents.dreamer import losses, train
+from fallow.agents.dreamer.config import PRESETS
+
+SMALL = dataclasses.replace(
+    PRESETS["tiny"],
+    batch=4,
+    length=6,
+    n_starts=24,
+    n_deter=16,
+    n_hidden=16,
+    model_rate=3e-3,
+)
+
+
+def moved_learner() -> train.Learner:
+    """Networks whose norms, biases and start are not at their initial values."""
+
+    def moved(path, leaf):
+        if leaf.dtype.kind != "f":
+            return leaf
+        noise = jax.random.normal(jax.random.key(leaf.size), leaf.shape)
+        return leaf + 0.1 * noise
+
+    return jax.tree_util.tree_map_with_path(moved, fresh(0))
+
+
+def random_batch() -> losses.Batch:
+    """Sequences in which episodes begin here and there."""
+    random = np.random.default_rng(0)
+    shape = (SMALL.length, SMALL.batch)
+    is_first = random.random(shape) < 0.2
+    is_first[0] = True
+    return {
+        "observation": random.normal(size=(*shape, 5)).astype(np.float32),
+        "action": random.uniform(-1, 1, (*shape, 2)).astype(np.float32),
+        "reward": random.random(shape).astype(np.float32),
+        "is_first": is_first,
+    }
+
+
+@partial(jax.jit, static_argnums=0)
+def fresh(seed: int) -> train.Learner:
+    return train.init(SMALL, jax.random.key(seed), 5, 2)
+
+
+updated = jax.jit(partial(train.update, SMALL))
+
+
+def by_sequence(batch: losses.Batch) -> losses.Batch:
+    """As replay hands it over: (B, T, …)."""
+    return {name: np.swapaxes(values, 0, 1) for name, values in batch.items()}
+
+
+def uniform_of(shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(1).random(shape).astype(np.float32)
