@@ -1,12 +1,12 @@
 """Dreamer's kernels beside what the compiler makes of the plain forms, on a GPU.
 
     python benchmarks/kernels.py --preset lean --branches 80
-    python benchmarks/kernels.py --tiles 1024 2048 4096 --warps 2 4 8
+    python benchmarks/kernels.py --per-warp 256 512 1024
 
 One line for each step and number of rows: microseconds of the plain form, of the
-kernel for every tile and number of warps, and what its bytes take at the bandwidth
-that a large copy reaches in the same run. Medians over rounds, plain and kernels
-taking turns.
+kernel for each number of numbers that a warp holds, and what its bytes take at the
+bandwidth that a large copy reaches in the same run. Medians over rounds, plain and
+kernels taking turns.
 """
 
 import argparse
@@ -68,7 +68,8 @@ def steps_of(config, n_branches: int, n_rows: int) -> dict:
 
 def compiled(step, arrays):
     """The step, mapped over branches, as one program."""
-    program = jax.jit(jax.vmap(step))
+    jax.clear_caches()  # a kernel is traced once for each shape, not for each choice
+    program = jax.jit(jax.vmap(step)).lower(*arrays).compile()
     jax.block_until_ready(program(*arrays))
     return program
 
@@ -92,16 +93,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preset", default="lean")
     parser.add_argument("--branches", type=int, default=80)
-    parser.add_argument("--tiles", nargs="+", type=int, default=[tiles.TILE])
-    parser.add_argument("--warps", nargs="+", type=int, default=[tiles.N_WARPS])
+    parser.add_argument("--per-warp", nargs="+", type=int, default=[tiles.PER_WARP])
     given = parser.parse_args()
     config = PRESETS[given.preset]
     if not tiles.available():
         raise SystemExit("there is no GPU here that the kernels can be compiled for")
     peak = bandwidth()
     print(f"{jax.devices()[0].device_kind}, {peak / 1e12:.2f} TB/s, microseconds")
-    choices = [(tile, warps) for tile in given.tiles for warps in given.warps]
-    shown = " ".join(f"{tile}/{warps:<2}".rjust(8) for tile, warps in choices)
+    shown = " ".join(f"{per_warp:8}" for per_warp in given.per_warp)
     print(f"{'step':18} {'rows':>6} {'bytes':>7} {'plain':>7} {shown}")
     imagined = config.n_starts * (config.horizon - 1)
     for n_rows in (config.batch, config.n_starts, imagined):
@@ -109,9 +108,9 @@ def main() -> None:
             tiles.available = lambda: False
             programs = {"plain": compiled(step, arrays)}
             tiles.available = lambda: True
-            for choice in choices:
-                tiles.TILE, tiles.N_WARPS = choice
-                programs[choice] = compiled(lambda *a, s=step: s(*a), arrays)
+            for per_warp in given.per_warp:
+                tiles.PER_WARP = per_warp
+                programs[per_warp] = compiled(step, arrays)
             times = {key: [] for key in programs}
             for _ in range(N_ROUNDS):
                 for key, program in programs.items():
@@ -121,7 +120,7 @@ def main() -> None:
             n_bytes = sum(
                 a.size * a.dtype.itemsize for a in (*arrays, *jax.tree.leaves(out))
             )
-            cells = " ".join(f"{us[choice]:8.0f}" for choice in choices)
+            cells = " ".join(f"{us[per_warp]:8.0f}" for per_warp in given.per_warp)
             bound = 1e6 * n_bytes / peak
             print(
                 f"{name:18} {n_rows:6} {bound:7.0f} {us['plain']:7.0f} {cells}",

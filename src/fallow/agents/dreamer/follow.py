@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 
 from fallow.agents.dreamer import follow_back, follow_kernels
-from fallow.agents.dreamer.layers import product
+from fallow.agents.dreamer.layers import product, weight_gradient
 from fallow.agents.dreamer.recurrence import (
     Behind,
     Inputs,
@@ -97,10 +97,10 @@ def _backward(
     d_norm3, d_p3 = activate_back(net.norm3, products.p3, behind.hidden)
     x, hidden = activate(net.norm1, products.p1), activate(net.norm3, products.p3)
     d_net = Recurrence(
-        _outer(prev.stoch, d_p1),
-        _outer(_joined(x, prev.deter), d_p2),
-        _outer(states.deter.astype(d_p1.dtype), d_p3),
-        _outer(hidden, behind.p4),
+        weight_gradient(prev.stoch, d_p1),
+        weight_gradient(_joined(x, prev.deter), d_p2),
+        weight_gradient(states.deter.astype(d_p1.dtype), d_p3),
+        weight_gradient(hidden, behind.p4),
         d_norm1,
         d_norm2,
         d_norm3,
@@ -157,8 +157,3 @@ follow.defvjp(_forward, _backward)
 
 def _joined(x: jax.Array, deter: jax.Array) -> jax.Array:
     return jnp.concatenate([x, deter.astype(x.dtype)], -1)
-
-
-def _outer(x: jax.Array, d_y: jax.Array) -> jax.Array:
-    """A weight's gradient, over all steps and rows at once."""
-    return jnp.einsum("tbi,tbo->io", x, d_y)

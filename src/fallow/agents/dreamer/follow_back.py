@@ -107,6 +107,7 @@ def _leave_back(
         + whole(net.bias.reshape(shape)),
         rows_of(rows, like((n, *shape), kind)),
         rows_of(rows, d_start) + steps_of(rows, all_p4),
+        width=len(net.bias),
     )
 
 
@@ -129,6 +130,7 @@ def _silu_back(
         whole(at) + steps_of(rows, p) + rows_of(rows, d_y) + whole_norm(norm),
         rows_of(rows, like((n, width), p.dtype)),
         steps_of(rows, all_d_y),
+        width=width,
     )
 
 
@@ -172,6 +174,7 @@ def _turn_back(
         + whole_norm(net.norm2),
         rows_of(rows, like((n, 3 * width), kind), like((n, width), jnp.float32)),
         rows_of(rows, d_start) + steps_of(rows, all_deter),
+        width=4 * width,
     )
 
 
@@ -202,6 +205,7 @@ def _enter_back(
         + whole_norm(net.norm1),
         rows_of(rows, like((n, width), p1.dtype), like((n, n_deter), jnp.float32)),
         steps_of(rows, all_x),
+        width=width,
     )
 
 

@@ -108,6 +108,7 @@ def _enter(
         + whole_norm(net.norm1),
         rows_of(rows, like((n, width + n_deter), q.dtype)),
         steps_of(rows, p1),
+        width=width,
     )
 
 
@@ -129,6 +130,7 @@ def _look(
         whole(at) + rows_of(rows, q) + steps_of(rows, added) + whole_norm(net.norm3),
         rows_of(rows, like((n, width), q.dtype)),
         steps_of(rows, p3),
+        width=width,
     )
 
 
@@ -163,6 +165,7 @@ def _turn(
         whole(at) + rows_of(rows, q, before) + whole_norm(net.norm2),
         rows_of(rows, like((n, width), q.dtype)),
         steps_of(rows, deter, p2),
+        width=4 * width,
     )
 
 
@@ -196,6 +199,7 @@ def _leave(
         + whole(bias, net.start.deter, start),
         rows_of(rows, like((n, n_deter), jnp.float32), like((n, *shape), q.dtype)),
         steps_of(rows, stoch, p4),
+        width=max(len(net.bias), n_deter),
     )
 
 

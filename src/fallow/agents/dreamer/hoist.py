@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer.layers import product, saving_products
+from fallow.agents.dreamer.layers import product, saving_products, weight_gradient
 from fallow.agents.dreamer.stacking import stacked
 
 Weights = dict[str, jax.Array]
@@ -153,10 +153,7 @@ def _backward(step: Step, unroll: int, saved: Any, cotangent: Any) -> tuple[Any,
     pull, inputs = saved
     small, carry, xs, taps = pull(cotangent)
     inputs, taps = _together(inputs), _together(taps)
-    weights = {
-        name: jnp.einsum("...i,...o->io", inputs[name], tap)
-        for name, tap in taps.items()
-    }
+    weights = {name: weight_gradient(inputs[name], tap) for name, tap in taps.items()}
     return Given(weights, small, None), carry, xs
 
 

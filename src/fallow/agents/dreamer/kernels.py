@@ -7,10 +7,12 @@ computed in registers, and what is needed afterwards is written once. The plain 
 used everywhere else, are in `steps` and `latent`; tests hold both together.
 
 All arrays are (rows, width) of one branch; a map over branches becomes an axis of the
-grid. Set FALLOW_KERNELS=off to do without them.
+grid. Each is a compiled function of its own, so that it is made once for all places
+that call it alike. Set FALLOW_KERNELS=off to do without them.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -30,6 +32,7 @@ from fallow.agents.dreamer.tiles import (
 # -------------------------------------------------------------------- norm and SiLU
 
 
+@partial(jax.jit, static_argnames="epsilon")
 def norm_silu(
     scale: jax.Array,
     shift: jax.Array,
@@ -45,9 +48,11 @@ def norm_silu(
     n, width = x.shape
     rows = tile_rows(n, width)
     given = rows_of(rows, x) + whole(scale, shift)
-    return run(kernel, n // rows, given, rows_of(rows, like(x.shape, x.dtype)))[0]
+    new = rows_of(rows, like(x.shape, x.dtype))
+    return run(kernel, n // rows, given, new, width=width)[0]
 
 
+@partial(jax.jit, static_argnames="epsilon")
 def norm_silu_back(
     scale: jax.Array,
     shift: jax.Array,
@@ -83,6 +88,7 @@ def norm_silu_back(
         n_programs,
         rows_of(together, x, d_y) + whole(scale, shift),
         rows_of(together, like(x.shape, x.dtype)) + rows_of(1, sums, sums),
+        width=width,
     )
     return d_scale.sum(0), d_shift.sum(0), d_x
 
@@ -90,6 +96,7 @@ def norm_silu_back(
 # -------------------------------------------------------------------- norm and gates
 
 
+@partial(jax.jit, static_argnames="epsilon")
 def norm_gates(
     scale: jax.Array,
     shift: jax.Array,
@@ -110,9 +117,10 @@ def norm_gates(
     rows = tile_rows(n, 4 * width)
     given = rows_of(rows, x, deter) + whole(scale, shift)
     new = rows_of(rows, like(deter.shape, deter.dtype))
-    return run(kernel, n // rows, given, new)[0]
+    return run(kernel, n // rows, given, new, width=4 * width)[0]
 
 
+@partial(jax.jit, static_argnames="epsilon")
 def norm_gates_back(
     scale: jax.Array,
     shift: jax.Array,
@@ -155,6 +163,7 @@ def norm_gates_back(
         n_programs,
         rows_of(together, x, deter, d_new) + whole(scale, shift),
         rows_of(together, *new) + rows_of(1, sums, sums),
+        width=4 * width,
     )
     return d_scale.sum(0), d_shift.sum(0), d_x, d_deter
 
@@ -162,6 +171,7 @@ def norm_gates_back(
 # -------------------------------------------------------------------- draws
 
 
+@jax.jit
 def draw(
     product: jax.Array,
     bias: jax.Array,
@@ -180,10 +190,11 @@ def draw(
     logits = product.reshape(n, *shape)
     given = rows_of(rows, logits, uniform) + whole(bias.reshape(shape))
     new = rows_of(rows, like(logits.shape, product.dtype))
-    drawn = run(kernel, n // rows, given, new)[0]
+    drawn = run(kernel, n // rows, given, new, width=product.shape[-1])[0]
     return drawn.reshape(product.shape)
 
 
+@partial(jax.jit, static_argnames="n_categoricals")
 def draw_back(
     product: jax.Array,
     bias: jax.Array,
@@ -203,13 +214,14 @@ def draw_back(
     logits, d_drawn = product.reshape(n, *shape), d_drawn.reshape(n, *shape)
     given = rows_of(rows, logits, d_drawn) + whole(bias.reshape(shape))
     new = rows_of(rows, like(logits.shape, product.dtype))
-    d_logits = run(kernel, n // rows, given, new)[0]
+    d_logits = run(kernel, n // rows, given, new, width=width)[0]
     return d_logits.reshape(product.shape)
 
 
 # -------------------------------------------------------------------- bins
 
 
+@partial(jax.jit, static_argnames="middle")
 def mean_bin(product: jax.Array, bias: jax.Array, middle: int) -> jax.Array:
     """(n,) means of bins under softmax(product + bias) (n, K), from the middle one."""
 
@@ -221,6 +233,7 @@ def mean_bin(product: jax.Array, bias: jax.Array, middle: int) -> jax.Array:
     ]
 
 
+@partial(jax.jit, static_argnames="middle")
 def mean_bin_back(
     product: jax.Array, bias: jax.Array, d_mean: jax.Array, middle: int
 ) -> jax.Array:
@@ -235,6 +248,7 @@ def mean_bin_back(
     return _on_logits(kernel, product, bias, given, like(product.shape, product.dtype))
 
 
+@jax.jit
 def two_hot_loss(product: jax.Array, bias: jax.Array, places: jax.Array) -> jax.Array:
     """(n,) cross entropies of two-hot rows at places (n, m), summed over m."""
     n, n_targets = places.shape
@@ -249,6 +263,7 @@ def two_hot_loss(product: jax.Array, bias: jax.Array, places: jax.Array) -> jax.
     return _on_logits(kernel, product, bias, given, like((n, 1), jnp.float32))[:, 0]
 
 
+@jax.jit
 def two_hot_loss_back(
     product: jax.Array, bias: jax.Array, places: jax.Array, d_loss: jax.Array
 ) -> jax.Array:
@@ -276,7 +291,7 @@ def _on_logits(
 
     rows = tile_rows(n, width)
     arrays = rows_of(rows, product) + whole(bias) + rows_of(rows, *given)
-    return run(own, n // rows, arrays, rows_of(rows, new))[0]
+    return run(own, n // rows, arrays, rows_of(rows, new), width=width)[0]
 
 
 # -------------------------------------------------------------------- sums over rows

@@ -123,9 +123,13 @@ def _product(x: jax.Array, weight: jax.Array) -> jax.Array:
 def _product_back(
     saved: tuple[jax.Array, jax.Array], d_out: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The weight's gradient as it is stored; found automatically it is (out, in)."""
     x, weight = saved
-    return d_out @ weight.T, jnp.einsum("...i,...o->io", x, d_out)
+    return d_out @ weight.T, weight_gradient(x, d_out)
+
+
+def weight_gradient(x: jax.Array, d_out: jax.Array) -> jax.Array:
+    """(in, out) as the weight is stored; found automatically it is (out, in)."""
+    return jnp.einsum("...i,...o->io", x, d_out)
 
 
 _product.defvjp(lambda x, weight: (_product(x, weight), (x, weight)), _product_back)

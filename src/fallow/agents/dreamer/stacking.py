@@ -34,6 +34,7 @@ def _put_after(*parts: jax.Array) -> jax.Array:
 
 
 @jax.custom_vjp
+@jax.jit
 def _copied(*parts: jax.Array) -> jax.Array:
     rows = [part.reshape(-1, WIDTH) for part in parts]
     n, n_steps = len(rows[0]), len(parts)
@@ -52,7 +53,7 @@ def _copied(*parts: jax.Array) -> jax.Array:
     own_tile = pl.BlockSpec((tile, WIDTH), lambda i: (i % n_tiles, 0))
     given = tiles.Arrays(rows, [own_tile] * n_steps)
     new = tiles.rows_of(tile, tiles.like((n_steps * n, WIDTH), parts[0].dtype))
-    (out,) = tiles.run(kernel, n_steps * n_tiles, given, new)
+    (out,) = tiles.run(kernel, n_steps * n_tiles, given, new, width=WIDTH)
     return out.reshape(n_steps, *parts[0].shape)
 
 

@@ -8,15 +8,18 @@ from typing import Any, NamedTuple
 import jax
 from jax.experimental import pallas as pl
 
-TILE = 2048
-"""Numbers that a program holds at once; as many again for each array it reads."""
-MAX_TILES = 16
+PER_WARP = 512
+"""Numbers that a warp holds at once; as many again for each array it reads.
+
+A row that one warp holds is summed without waiting for others.
+"""
+MAX_WARPS = 8
+"""Of 32 threads, for each program."""
+MAX_TILES = 64
 """Tiles that a program goes through where it sums over rows."""
 MIN_PROGRAMS = 64
 """Programs for each branch, below which tiles are not put together."""
 MIN_WIDTH = 16
-N_WARPS = 4
-"""Of 32 threads, for each program."""
 
 
 def available() -> bool:
@@ -35,10 +38,10 @@ def fits(*widths: int) -> bool:
     return available() and all(w >= MIN_WIDTH and w & (w - 1) == 0 for w in widths)
 
 
-def _parameters() -> Any:
+def _parameters(n_warps: int = 1) -> Any:
     from jax.experimental.pallas import triton
 
-    return triton.CompilerParams(num_warps=N_WARPS)
+    return triton.CompilerParams(num_warps=n_warps)
 
 
 class Arrays(NamedTuple):
@@ -88,8 +91,12 @@ def run(
     given: Arrays,
     new: Arrays,
     written: Arrays = NOTHING,
+    *,
+    width: int,
 ) -> list[jax.Array]:
     """`kernel(*given, *new, *written)`: returns what is new and what it wrote into.
+
+    `width` is how many numbers it holds of a row.
 
     What it writes into keeps its place in memory and what is not overwritten. It is
     compiled for a GPU, and interpreted where there is none.
@@ -100,6 +107,7 @@ def run(
         kernel(*refs[:n_given], *refs[n_given + n_written :])
 
     on_gpu = jax.default_backend() == "gpu"
+    n_warps = min(MAX_WARPS, max(1, width // PER_WARP))
     both, results = given + written, new + written
     return pl.pallas_call(
         own,
@@ -109,13 +117,13 @@ def run(
         out_shape=[like(x.shape, x.dtype) for x in results.arrays],
         input_output_aliases={n_given + k: n_new + k for k in range(n_written)},
         interpret=not on_gpu,
-        compiler_params=_parameters() if on_gpu else None,
+        compiler_params=_parameters(n_warps) if on_gpu else None,
     )(*both.arrays)
 
 
 def tile_rows(n: int, width: int) -> int:
-    """Rows of a tile: a power of two that divides n and keeps within the tile."""
-    return max(1, min(n & -n, TILE // width))
+    """Rows of a tile: a power of two that divides n and that a warp can hold."""
+    return max(1, min(n & -n, PER_WARP // width))
 
 
 def tiles_together(n_tiles: int) -> int:
