@@ -343,6 +343,20 @@ def test_parts_run_apart_and_joined_equal_the_whole(done, pretender, run) -> Non
     assert len(read_results(joined / "trunks.csv")) == 3
 
 
+def test_a_joined_study_names_all_that_made_it(done, pretender) -> None:
+    parts = [done.parent / "part-a", done.parent / "part-b"]
+    made = ({"jax": "1", "mujoco": "3.17.0"}, {"jax": "2", "mujoco": "3.17.0"})
+    for seeds, folder, versions in zip(([0, 1], [2]), parts, made, strict=True):
+        run_study(part(PLAN, seeds), folder, pretender.watch)
+        content = json.loads((folder / "plan.json").read_text())
+        content |= {"versions": versions, "git_commit": f"commit of {folder.name}"}
+        (folder / "plan.json").write_text(json.dumps(content))
+    merge(parts, done.parent / "joined")
+    joined = json.loads((done.parent / "joined" / "plan.json").read_text())
+    assert joined["versions"] == {"jax": "1, 2", "mujoco": "3.17.0"}
+    assert joined["git_commit"] == "commit of part-a, commit of part-b"
+
+
 def test_what_cannot_be_joined_is_told(done, pretender, tmp_path, run) -> None:
     out = tmp_path / "out"
     with pytest.raises(FallowError, match=r"seed 0 is in .*done and in .*done"):

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -123,8 +123,12 @@ def read_study(folder: str | Path, store: str | Path | None = None) -> Study:
     return Study(folder, plan, fleets, _store(folder, store or content.get("store")))
 
 
-def write_plan(study: Study) -> None:
-    """Put the plan beside what will come of it."""
+def write_plan(study: Study, made_with: Mapping[str, Any] | None = None) -> None:
+    """Put the plan beside what will come of it, and what makes it: this, if not given.
+
+    `made_with` has `versions` and a `git_commit`.
+    """
+    made_with = made_with or {"versions": versions(), "git_commit": git_commit()}
     content = {
         "plan": study.plan.content(),
         "trunks": [dataclasses.asdict(trunk) for trunk in study.plan.trunks()],
@@ -139,8 +143,7 @@ def write_plan(study: Study) -> None:
             for fleet in study.fleets
         ],
         "store": _told_store(study),
-        "versions": versions(),
-        "git_commit": git_commit(),
+        **made_with,
     }
     write_json(study.folder / PLAN_FILE, content)
 

@@ -1,8 +1,10 @@
 """Parts of one plan, run apart by seed, joined to one study."""
 
 import dataclasses
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from fallow.errors import FallowError
 from fallow.study.folder import (
@@ -15,6 +17,7 @@ from fallow.study.folder import (
     read_study,
     write_plan,
 )
+from fallow.study.plan import PLAN_FILE
 
 
 def merge(folders: Sequence[str | Path], out: str | Path) -> Study:
@@ -37,12 +40,28 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Study:
         key=lambda fleet: order[fleet.branches[0].id],
     )
     study = Study(out, plan, tuple(fleets), out.parent / "trunks")
-    write_plan(study)
+    write_plan(study, _made_with(parts))
     copy_tables(parts, study)
     for part in parts:
         for history in (part.folder / "histories").glob("*.fallow"):
             link(history, study.folder / "histories" / history.name)
     return study
+
+
+def _made_with(parts: Sequence[Study]) -> dict[str, Any]:
+    """What made the parts; where they differ, all of it, in their order."""
+    plans = [(part.folder / PLAN_FILE).read_text(encoding="utf-8") for part in parts]
+    contents = [json.loads(plan) for plan in plans]
+
+    def told(found: Iterable[str | None]) -> str | None:
+        return ", ".join(dict.fromkeys(own for own in found if own)) or None
+
+    all_versions = [content.get("versions", {}) for content in contents]
+    names = dict.fromkeys(name for own in all_versions for name in own)
+    return {
+        "versions": {n: told(own.get(n) for own in all_versions) for n in names},
+        "git_commit": told(content.get("git_commit") for content in contents),
+    }
 
 
 def _check(parts: Sequence[Study]) -> None:
