@@ -10,8 +10,10 @@ replay, with indices drawn and sent each time; then steps acted a second (plans,
 TD-MPC2), in as many worlds as a branch learns in. The peak that shares refer to is
 measured in the same run: a large bf16 product (fp32 on a CPU). `--loop` adds the whole
 loop with physics, acting and storing; its share is of the learner alone, and the line
-above it says where the host's time goes in a step of all worlds. It also adds
-transitions a second with evaluation on: 10 episodes every 10,000 frames of a branch.
+above it says where the host's time goes in a step of all worlds. It also adds the
+seconds of an evaluation, alone and beside the loop (the lines above are without and
+with it), and transitions a second with evaluation beside: 10 episodes every 10,000
+frames of a branch.
 `--profile` names the kernels in which the time goes. Speeds of other programs, measured
 on one H200 with the paper's sizes of Dreamer: the PyTorch reference 2.3 updates/s; a
 plain vmapped JAX update of 40 branches 165.
@@ -37,6 +39,7 @@ from fallow.agents.fleet import Fleet
 from fallow.agents.programs import Programs, joined_metrics
 from fallow.agents.tdmpc.cost import plan_flops
 from fallow.dynamics import TASKS
+from fallow.dynamics.tasks import EPISODE_FRAMES
 from fallow.records import Branch
 from fallow.replay import Field
 from fallow.replay.fleet import FleetBuffer
@@ -174,31 +177,44 @@ def measure(agent, n_branches: int, n_updates: int, n_rounds: int, trace) -> dic
 
 
 def measure_loop(agent, n_branches: int, n_steps: int) -> dict:
-    """The whole loop: worlds, acting, storing, learning; and evaluation beside it."""
+    """The whole loop: worlds, acting, storing, learning; evaluation alone and beside.
+
+    What an evaluation takes beside the loop is what it makes the loop longer.
+    """
     branches = [Branch(seed) for seed in range(n_branches)]
     fleet = Fleet(TASK, agent, branches, CAPACITY)
     fleet.run((agent.schedule.prefill_steps + 10) * fleet.frames_per_step)
-    jax.block_until_ready(fleet.state)
-    before = dict(fleet.clock.seconds)
-    done, begin = fleet.n_updates, time.perf_counter()
-    for _ in range(n_steps):
-        fleet.step()
-    jax.block_until_ready(fleet.state)
-    seconds = time.perf_counter() - begin
-    print_time(fleet, before, seconds, n_steps)
-    updates_per_s = (fleet.n_updates - done) * n_branches / seconds
+    done = fleet.n_updates
+    step_s = seconds_a_step(fleet, n_steps)
+    updates = (fleet.n_updates - done) * n_branches
     nothing = (fleet.programs.nothing(N_EPISODES), *first_sight(fleet))
     fleet.programs.act(fleet.state, *nothing, 0, explore=False)  # compiles
     begin = time.perf_counter()
     fleet.evaluate(N_EPISODES)
     evaluate_s = time.perf_counter() - begin
+    fleet.evaluate_beside(N_EPISODES)
+    n_judged = EPISODE_FRAMES // fleet.worlds.action_repeat
+    beside_s = n_judged * (seconds_a_step(fleet, min(n_steps, n_judged)) - step_s)
     steps = EVALUATE_FRAMES / fleet.frames_per_step
     lived = n_branches * steps * agent.schedule.n_worlds
     return {
-        "loop_updates_per_s": updates_per_s,
+        "loop_updates_per_s": updates / (n_steps * step_s),
         "evaluate_s": evaluate_s,
-        "transitions_per_s": lived / (steps * seconds / n_steps + evaluate_s),
+        "beside_s": beside_s,
+        "transitions_per_s": lived / (steps * step_s + beside_s),
     }
+
+
+def seconds_a_step(fleet: Fleet, n_steps: int) -> float:
+    """Of the next steps, the device's work included."""
+    jax.block_until_ready(fleet.state)
+    before, begin = dict(fleet.clock.seconds), time.perf_counter()
+    for _ in range(n_steps):
+        fleet.step()
+    jax.block_until_ready(fleet.state)
+    seconds = time.perf_counter() - begin
+    print_time(fleet, before, seconds, n_steps)
+    return seconds / n_steps
 
 
 def print_time(fleet: Fleet, before: dict, seconds: float, n_steps: int) -> None:
@@ -293,6 +309,7 @@ COLUMNS = {  # key: heading and format
     "loop_updates_per_s": ("loop/s", ".1f"),
     "loop_share": ("of-learner", ".1%"),
     "evaluate_s": ("evaluate_s", ".1f"),
+    "beside_s": ("beside_s", ".1f"),
     "transitions_per_s": ("transitions/s", ".0f"),
 }
 """`to-first` is updates/s over those of the first line of the same preset."""

@@ -226,8 +226,8 @@ def test_what_workers_write_is_told_once(done) -> None:
     path.write_text(json.dumps(told | {"time": 2}))
     news.tell(fleet)
     assert [event.progress.frame for event in events] == [70_000] * 2
-    assert events[0].progress.returns.shape == (4, 1)
-    assert events[1].progress.returns is None  # evaluated once
+    assert events[0].progress.judged.returns.shape == (4, 1)
+    assert events[1].progress.judged is None  # evaluated once
     assert events[0].progress.updates_per_s == 100
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fallow.agents.training import Progress
+from fallow.agents.training import Judged, Progress
 from fallow.report.study_view import StudyView, show_status
 from fallow.study import Cell, Plan
 from fallow.study.estimate import in_words
@@ -32,7 +32,7 @@ def study(tmp_path):
 
 def events(study) -> list[Event]:
     fleet = study.fleets[1]
-    judged = np.array([[10.0, 30.0], [50.0, 70.0]])
+    judged = Judged(13_000, np.array([[10.0, 30.0], [50.0, 70.0]]))
     path = study.fleet_folder(fleet) / "status.json"
     path.parent.mkdir(parents=True)
     told = {"stage": "branches", "frame": 13_000, "until_frame": 138_000, "time": 0}

@@ -17,6 +17,7 @@ import numpy as np
 from fallow import options, seeds
 from fallow.agents import AGENTS, clock
 from fallow.agents.agent import Agent
+from fallow.agents.judging import Judging
 from fallow.agents.programs import Metrics, Programs, Shards, joined_metrics
 from fallow.dynamics import TASKS, Step, Worlds
 from fallow.dynamics.tasks import EPISODE_FRAMES
@@ -105,6 +106,7 @@ class Fleet:
         self.begins = np.ones(self._shape, bool)
         """(R, W) worlds in which the next action is an episode's first."""
         self._evaluation: Worlds | None = None
+        self._judging: Judging | None = None
         self.recorders: list[Recorder] = []
         self._store_first()
 
@@ -130,6 +132,7 @@ class Fleet:
         if self.n_steps < self.schedule.prefill_steps:
             actions = self._random_actions()
             policy = (np.zeros_like(actions), np.full_like(actions, UNIFORM_STD))
+            self._start_judging()
             step = self._move(actions)
         else:
             if self.n_steps == self.schedule.prefill_steps:
@@ -144,6 +147,7 @@ class Fleet:
                     explore=True,
                 )
             self.carry = acted.carry
+            self._start_judging()
             most = CATCH_UP * math.ceil(self.schedule.updates_per_step)
             learning = self._starter.submit(self._catch_up, self.n_steps + 1, most)
             with self.clock.on(clock.WAITING):
@@ -160,7 +164,17 @@ class Fleet:
 
     def _move(self, actions: np.ndarray) -> Step:
         with self.clock.on(clock.PHYSICS):
-            return self.worlds.step(actions)
+            step = self.worlds.step(actions)
+        if self._judging is not None:
+            with self.clock.on(clock.EVALUATING):
+                self._judging.move()
+        return step
+
+    def _start_judging(self) -> None:
+        """Before updates are started, since the device takes one after the other."""
+        if self._judging is not None:
+            with self.clock.on(clock.EVALUATING):
+                self._judging.start()
 
     def run(self, until_frame: int) -> None:
         """Live until the clock shows `until_frame`."""
@@ -317,31 +331,28 @@ class Fleet:
         the frame, so branches of one seed are judged on the same ones.
         """
         with self.clock.on(clock.EVALUATING):
-            return self._judged(n_episodes)
+            return self._judge(self.state, n_episodes).finish()
 
-    def _judged(self, n_episodes: int) -> np.ndarray:
+    def evaluate_beside(self, n_episodes: int = 10) -> Judging:
+        """As `evaluate`, a step of it beside each of the next steps of the fleet.
+
+        The learners are judged as they are now. One that was not done is finished.
+        """
+        with self.clock.on(clock.EVALUATING):
+            copy = self.programs.copied(self.state)
+            self._judging = self._judge(copy, n_episodes)
+        return self._judging
+
+    def _judge(self, state: Shards, n_episodes: int) -> Judging:
+        if self._judging is not None:  # it is in the same worlds
+            self._judging.finish()
         worlds = self._evaluation
         if worlds is None or worlds.n_worlds != n_episodes:
             worlds = self._evaluation = self._worlds("evaluation", n_episodes, 0)
         worlds.set_clock(self.worlds.clock_frames)
         purpose = f"evaluation at {self.frame}"
         worlds.reset(seeds.of_worlds(self._seeds, n_episodes, purpose))
-        carry = self.programs.nothing(n_episodes)
-        begins = np.ones((len(self.branches), n_episodes), bool)
-        returns = np.zeros(begins.shape)
-        n_steps = EPISODE_FRAMES // worlds.action_repeat
-        for step in range(n_steps):
-            acted = self.programs.act(
-                self.state,
-                carry,
-                worlds.observation,
-                begins,
-                self.n_steps * n_steps + step,
-                explore=False,
-            )
-            carry, begins = acted.carry, np.zeros_like(begins)
-            returns += worlds.step(acted.action).reward
-        return returns
+        return Judging(self.programs, state, worlds, self.n_steps)
 
     # ---------------------------------------------------------------- parts
 

@@ -17,14 +17,14 @@ HOST_BYTES = 8 * 2**30
 
 
 def branch_bytes(agent: Agent, capacity_transitions: int) -> int:
-    """Device memory of one branch: learner twice (old and new), replay, an update."""
+    """Device memory of one branch: learner (old, new, judged), replay, an update."""
     state = jax.eval_shape(agent.init, jax.random.key(0))
     learner = sum(
         math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)
     )
     row = 4 * (agent.n_columns + agent.n_actuators + 1) + 1
     rows = capacity_transitions + CHUNK * agent.schedule.n_worlds
-    return 2 * learner + row * rows + agent.working_bytes()
+    return 3 * learner + row * rows + agent.working_bytes()
 
 
 def device_bytes() -> int:

@@ -125,6 +125,10 @@ class Programs:
             for place in self._slices
         ]
 
+    def copied(self, state: Shards) -> Shards:
+        """A state that later updates leave as it is."""
+        return [self._copied(leaves) for leaves in state]
+
     def tree(self, leaves: Leaves) -> State:
         """The agent's own state of these leaves."""
         return jax.tree.unflatten(self._tree, leaves)

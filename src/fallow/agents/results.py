@@ -1,8 +1,9 @@
 """The table that a fleet in training writes, going on where a checkpoint was."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,26 +30,33 @@ class Results:
         self._spent_s = 0.0  # before `_since`
         self._since = time.perf_counter()
         self.rows: list[Evaluation] = []
+        self._begun: list[Callable[..., Evaluation]] = []
 
-    def add(self, fleet: Fleet, returns: np.ndarray) -> None:
-        """Append what an evaluation of all branches gave."""
+    def begin(self, fleet: Fleet) -> None:
+        """Note where all branches stand as an evaluation begins."""
         wall_s = self._spent_s + time.perf_counter() - self._since
-        for index, (label, own) in enumerate(zip(self._labels, returns, strict=True)):
-            regime = int(fleet.worlds.regime[index])
-            self.rows.append(
-                Evaluation(
-                    **asdict(label),
-                    frame=fleet.frame,
-                    branch_frame=fleet.frame - self._begin_frame,
-                    regime=regime,
-                    updates=int(fleet.updates[index]),
-                    mean_return=float(own.mean()),
-                    returns=tuple(float(one) for one in own),
-                    auc=book_auc(fleet.buffer.books[index], regime),
-                    stale_share=_stale_share(fleet, index),
-                    wall_s=wall_s,
-                )
+        self._begun = [
+            partial(
+                Evaluation,
+                **asdict(label),
+                frame=fleet.frame,
+                branch_frame=fleet.frame - self._begin_frame,
+                regime=int(fleet.worlds.regime[index]),
+                updates=int(fleet.updates[index]),
+                auc=book_auc(
+                    fleet.buffer.books[index], int(fleet.worlds.regime[index])
+                ),
+                stale_share=_stale_share(fleet, index),
+                wall_s=wall_s,
             )
+            for index, label in enumerate(self._labels)
+        ]
+
+    def end(self, returns: np.ndarray) -> None:
+        """Append what the evaluation gave, (R, n_episodes)."""
+        for row, own in zip(self._begun, returns, strict=True):
+            each = tuple(float(one) for one in own)
+            self.rows.append(row(mean_return=float(own.mean()), returns=each))
         write_results(self.path, self.rows)
 
     def keep_until(self, frame: int) -> None:

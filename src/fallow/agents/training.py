@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from fallow import options
 from fallow.agents import clock, saving
 from fallow.agents.fleet import Fleet, build_agent
+from fallow.agents.judging import Judging
 from fallow.agents.memory import fleets_that_fit
 from fallow.agents.results import Results
 from fallow.dynamics import Condition
@@ -100,6 +102,15 @@ class Run:
         path.write_text(json.dumps(dataclasses.asdict(self), indent=1))
 
 
+class Judged(NamedTuple):
+    """What an evaluation gave."""
+
+    frame: int
+    """At which it began."""
+    returns: np.ndarray
+    """(R, n_episodes)."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Progress:
     """Where a fleet stands, for whoever watches."""
@@ -110,8 +121,8 @@ class Progress:
     updates_per_s: float
     """Of all branches together, since the last time; right after an evaluation since
     the evaluation before, all that there was to do included."""
-    returns: np.ndarray | None = None
-    """(R, n_episodes), right after an evaluation."""
+    judged: Judged | None = None
+    """Right after an evaluation."""
     metrics: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     """Since the fleet was built, by what they were spent on; see `clock`."""
@@ -248,27 +259,61 @@ def _live(
     stop: threading.Event,
 ) -> None:
     """The loop: step, and at their frames evaluate and save."""
-    lately, overall = _Pace(fleet), _Pace(fleet)
-    first = leg.begin_frame + leg.evaluate_frames // 2
+    lately, evaluations = _Pace(fleet), _Evaluations(leg, fleet, results, watch)
     while fleet.frame < leg.until_frame:
         if stop.is_set():
+            evaluations.finish()
             _save(fleet, where)
             raise Interrupted(f"stopped at frame {fleet.frame:,} of each branch")
         fleet.step()
-        judged = None
-        if _passed(fleet, leg.evaluate_frames, first):
-            judged = fleet.evaluate(leg.n_episodes)
-            results.add(fleet, judged)
+        evaluations.after_step()
         if leg.save_frames and _passed(fleet, leg.save_frames, leg.save_frames):
+            evaluations.finish()  # a checkpoint holds none that is under way
             _save(fleet, where)
-        if judged is not None or fleet.n_steps % REPORT_STEPS == 0:
-            rate = lately.since_last()
-            if judged is not None:
-                rate = overall.since_last()
-            place = (fleet.frame, leg.until_frame, fleet.n_updates, rate)
-            watch(Progress(*place, judged, fleet.metrics, dict(fleet.clock.seconds)))
+        if fleet.n_steps % REPORT_STEPS == 0:
+            watch(_progress(leg, fleet, lately.since_last()))
     jax.block_until_ready(fleet.state)
+    evaluations.finish()
     _save(fleet, where)
+
+
+def _progress(
+    leg: Leg, fleet: Fleet, updates_per_s: float, judged: Judged | None = None
+) -> Progress:
+    place = (fleet.frame, leg.until_frame, fleet.n_updates, updates_per_s)
+    return Progress(*place, judged, fleet.metrics, dict(fleet.clock.seconds))
+
+
+class _Evaluations:
+    """Those of a leg, beside the life of its fleet; one is done before the next."""
+
+    def __init__(self, leg: Leg, fleet: Fleet, results: Results, watch: Watch) -> None:
+        self._leg, self._fleet, self._results = leg, fleet, results
+        self._watch, self._pace = watch, _Pace(fleet)
+        self._first = leg.begin_frame + leg.evaluate_frames // 2
+        self._frame = 0
+        self._judging: Judging | None = None
+
+    def after_step(self) -> None:
+        """Tell of one that is done, and begin one that is due."""
+        if self._judging is not None and self._judging.is_done:
+            self.finish()
+        if _passed(self._fleet, self._leg.evaluate_frames, self._first):
+            self.finish()
+            self._frame = self._fleet.frame
+            self._results.begin(self._fleet)
+            self._judging = self._fleet.evaluate_beside(self._leg.n_episodes)
+
+    def finish(self) -> None:
+        """End the one that is under way, if there is one."""
+        if self._judging is None:
+            return
+        with self._fleet.clock.on(clock.EVALUATING):
+            judged = Judged(self._frame, self._judging.finish())
+        self._judging = None
+        self._results.end(judged.returns)
+        rate = self._pace.since_last()
+        self._watch(_progress(self._leg, self._fleet, rate, judged))
 
 
 class _Pace:

@@ -13,6 +13,7 @@ from fallow.study.estimate import in_words
 from fallow.study.status import FleetStatus, Status, status_of
 
 if TYPE_CHECKING:  # it imports jax, and the status of a study must not
+    from fallow.agents.training import Judged
     from fallow.study.running import Event
 
 LOOK_S = 1.0
@@ -57,21 +58,20 @@ class StudyView:
         if progress.message:
             self._console.print(progress.message, highlight=False, soft_wrap=True)
             return
-        if progress.returns is not None:
-            self._print_returns(event)
+        if progress.judged is not None:
+            self._print_returns(event, progress.judged)
         if time.monotonic() - self._looked_s > LOOK_S:
             self._looked_s = time.monotonic()
             self._draw(event, status_of(self._folder))
 
-    def _print_returns(self, event: "Event") -> None:
+    def _print_returns(self, event: "Event", judged: "Judged") -> None:
         progress, fleet = event.progress, event.fleet
-        assert progress.returns is not None
         seeds = ", ".join(str(trunk.seed) for trunk in fleet.trunks)
         n_seeds = len(fleet.trunks)
         which = f"{fleet.trunks[0].task} seed{'s' if n_seeds > 1 else ''} {seeds}"
-        mean = progress.returns.mean()
+        mean = judged.returns.mean()
         self._console.print(
-            f"{which}  {event.stage:8}  frame {progress.frame:>9,} of "
+            f"{which}  {event.stage:8}  frame {judged.frame:>9,} of "
             f"{progress.until_frame:,}  mean return {mean:6.1f}  "
             f"{progress.updates_per_s:,.0f} updates/s",
             highlight=False,

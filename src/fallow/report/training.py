@@ -1,5 +1,6 @@
 """A training run on the terminal, and in TensorBoard's event files."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +53,10 @@ class TrainingBar:
             total=progress.until_frame,
             rate=f"{progress.updates_per_s:,.0f} updates/s",
         )
-        if progress.returns is not None:
+        judged = progress.judged
+        if judged is not None:
             self._console.print(
-                f"frame {progress.frame:>9,}  return {_words(progress.returns)}  "
+                f"frame {judged.frame:>9,}  return {_words(judged.returns)}  "
                 f"{progress.updates_per_s:,.0f} updates/s",
                 highlight=False,
             )
@@ -62,13 +64,17 @@ class TrainingBar:
             self._write_events(self._events, progress)
 
     def _write_events(self, events: Any, progress: training.Progress) -> None:
-        numbers = dict(progress.metrics)
-        if progress.returns is not None:
-            numbers["evaluation/return"] = progress.returns.mean(1)
-        for name, values in numbers.items():
-            for index, value in enumerate(np.atleast_1d(values)):
-                tag = f"{name}/{index:03d}"
-                events.add_scalar(tag, float(value), progress.frame)
+        _write_numbers(events, progress.metrics, progress.frame)
+        if progress.judged is not None:
+            frame, returns = progress.judged
+            _write_numbers(events, {"evaluation/return": returns.mean(1)}, frame)
+
+
+def _write_numbers(events: Any, numbers: Mapping[str, Any], frame: int) -> None:
+    """Those of each branch, by name."""
+    for name, values in numbers.items():
+        for index, value in enumerate(np.atleast_1d(values)):
+            events.add_scalar(f"{name}/{index:03d}", float(value), frame)
 
 
 def event_writer(folder: Path) -> Any:

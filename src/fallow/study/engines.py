@@ -99,7 +99,7 @@ def run_local(study: Study, watch: Watch, address: str | None = None) -> None:
     """Fleets one after the other in this process."""
 
     def told(event: Event) -> None:
-        if event.progress.returns is not None:
+        if event.progress.judged is not None:
             collect(study)
         watch(event)
 
@@ -162,14 +162,15 @@ class News:
         judged = self._judged(fleet, folder / TABLE)
         self._watch(Event(fleet, told["stage"], training.Progress(*place, judged)))
 
-    def _judged(self, fleet: PlannedFleet, table: Path) -> np.ndarray | None:
-        """(R, n_episodes) of the last evaluation, if it is new."""
+    def _judged(self, fleet: PlannedFleet, table: Path) -> training.Judged | None:
+        """What the last evaluation gave, if it is new."""
         rows = joined([table])
         last = max((row.frame for row in rows), default=0)
         if last <= self._frames.get(fleet.id, 0):
             return None
         self._frames[fleet.id] = last
-        return np.array([row.returns for row in rows if row.frame == last])
+        returns = [row.returns for row in rows if row.frame == last]
+        return training.Judged(last, np.array(returns))
 
 
 @contextlib.contextmanager
