@@ -9,9 +9,9 @@ from fallow.study.plan import Plan
 
 PROCESSOR_SHARE = 0.25
 """Of a processor's rate in large matrix products, what an update reaches."""
-ACCELERATOR_SHARE = 0.07
-"""The same of an accelerator (benchmarks/fleet.md: 80 branches of lean, 7.5 %)."""
-LEAST_UPDATE_S = 1 / 140
+ACCELERATOR_SHARE = 0.13
+"""The same of an accelerator (benchmarks/fleet.md: 80 branches of lean, 14 %)."""
+LEAST_UPDATE_S = 1 / 150
 """An update of a fleet on an accelerator, however small (benchmarks/fleet.md)."""
 SIZE, ROUNDS = 1536, 8
 """Of the products that are timed."""
