@@ -85,9 +85,12 @@ def test_histories_and_events_are_written(whole) -> None:
     assert list((whole / "events").iterdir())
 
 
+@pytest.mark.parametrize("beside", [False, True])
 def test_ctrl_c_saves_and_going_on_ends_the_same(
-    whole, tmp_path, monkeypatch, capsys
+    beside: bool, whole, tmp_path, monkeypatch, capsys
 ) -> None:
+    """Whether evaluations wait or go on beside the fleet's life."""
+    monkeypatch.setattr(training, "on_processor", lambda: not beside)
     folder = tmp_path / "stopped"
     step = Fleet.step
 
@@ -96,11 +99,11 @@ def test_ctrl_c_saves_and_going_on_ends_the_same(
             os.kill(os.getpid(), signal.SIGINT)
         return step(fleet)
 
-    monkeypatch.setattr(Fleet, "step", interrupted)
-    assert main(arguments(folder)) == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(Fleet, "step", interrupted)
+        assert main(arguments(folder)) == 2
     said = capsys.readouterr().err
     assert "stopped at frame 1,336" in said and f"--resume {folder}" in said
-    monkeypatch.undo()
     assert main(["train", "--resume", str(folder)]) == 0
     one, other = (rows_but_time(path / "results.csv") for path in (whole, folder))
     assert one == other

@@ -16,6 +16,7 @@ import numpy as np
 
 from fallow import options
 from fallow.agents import clock, saving
+from fallow.agents.compiling import on_processor
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.judging import Judging
 from fallow.agents.memory import fleets_that_fit
@@ -285,7 +286,10 @@ def _progress(
 
 
 class _Evaluations:
-    """Those of a leg, beside the life of its fleet; one is done before the next."""
+    """Those of a leg: on an accelerator beside the fleet's life, else at once.
+
+    One is done before the next begins.
+    """
 
     def __init__(self, leg: Leg, fleet: Fleet, results: Results, watch: Watch) -> None:
         self._leg, self._fleet, self._results = leg, fleet, results
@@ -303,6 +307,8 @@ class _Evaluations:
             self._frame = self._fleet.frame
             self._results.begin(self._fleet)
             self._judging = self._fleet.evaluate_beside(self._leg.n_episodes)
+            if on_processor():  # learning takes the cores that its worlds would have
+                self.finish()
 
     def finish(self) -> None:
         """End the one that is under way, if there is one."""
