@@ -11,7 +11,6 @@ grid. Each is a compiled function of its own, so that it is made once for all pl
 that call it alike. Set FALLOW_KERNELS=off to do without them.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -66,10 +65,9 @@ def norm_silu_back(
     n_tiles = tiles_together(n // rows)
 
     def kernel(
-        x_ref: Any, d_y_ref: Any, scale_ref: Any, shift_ref: Any, *out_refs: Any
-    ) -> None:
-        d_x_ref, *sum_refs = out_refs
-
+        x_ref: Any, d_y_ref: Any, scale_ref: Any, shift_ref: Any, d_x_ref: Any,
+        sums_ref: Any,
+    ) -> None:  # fmt: skip
         def tile(i: Any, sums: list[jax.Array]) -> list[jax.Array]:
             place = pl.ds(i * rows, rows)
             x = inside.read(x_ref, place)
@@ -79,18 +77,20 @@ def norm_silu_back(
             inside.write_parts(d_x_ref, normed.back(d_normed), place)
             return _added(sums, normed.sums(d_normed))
 
-        _write_sums(sum_refs, jax.lax.fori_loop(0, n_tiles, tile, _zeros(1, width)))
+        sums = jax.lax.fori_loop(0, n_tiles, tile, _zeros(1, width))
+        _write_sums(sums_ref, sums)
 
     n_programs, together = n // (rows * n_tiles), rows * n_tiles
-    sums = like((n_programs, width), jnp.float32)
-    d_x, d_scale, d_shift = run(
+    sums = like((n_programs, 2 * width), jnp.float32)
+    d_x, partial_sums = run(
         kernel,
         n_programs,
         rows_of(together, x, d_y) + whole(scale, shift),
-        rows_of(together, like(x.shape, x.dtype)) + rows_of(1, sums, sums),
+        rows_of(together, like(x.shape, x.dtype)) + rows_of(1, sums),
         width=width,
     )
-    return d_scale.sum(0), d_shift.sum(0), d_x
+    d_scale, d_shift = jnp.split(partial_sums.sum(0), 2)
+    return d_scale, d_shift, d_x
 
 
 # -------------------------------------------------------------------- norm and gates
@@ -136,10 +136,8 @@ def norm_gates_back(
 
     def kernel(
         x_ref: Any, deter_ref: Any, d_new_ref: Any, scale_ref: Any, shift_ref: Any,
-        *out_refs: Any,
+        d_x_ref: Any, d_deter_ref: Any, sums_ref: Any,
     ) -> None:  # fmt: skip
-        d_x_ref, d_deter_ref, *sum_refs = out_refs
-
         def tile(i: Any, sums: list[jax.Array]) -> list[jax.Array]:
             place = pl.ds(i * rows, rows)
             x = inside.parts_of(x_ref, 3, place)
@@ -153,19 +151,21 @@ def norm_gates_back(
             inside.write_parts(d_x_ref, normed.back(d_normed), place)
             return _added(sums, normed.sums(d_normed))
 
-        _write_sums(sum_refs, jax.lax.fori_loop(0, n_tiles, tile, _zeros(3, width)))
+        sums = jax.lax.fori_loop(0, n_tiles, tile, _zeros(3, width))
+        _write_sums(sums_ref, sums)
 
     n_programs, together = n // (rows * n_tiles), rows * n_tiles
-    sums = like((n_programs, 3 * width), jnp.float32)
+    sums = like((n_programs, 6 * width), jnp.float32)
     new = [like(own.shape, own.dtype) for own in (x, deter)]
-    d_x, d_deter, d_scale, d_shift = run(
+    d_x, d_deter, partial_sums = run(
         kernel,
         n_programs,
         rows_of(together, x, deter, d_new) + whole(scale, shift),
-        rows_of(together, *new) + rows_of(1, sums, sums),
+        rows_of(together, *new) + rows_of(1, sums),
         width=4 * width,
     )
-    return d_scale.sum(0), d_shift.sum(0), d_x, d_deter
+    d_scale, d_shift = jnp.split(partial_sums.sum(0), 2)
+    return d_scale, d_shift, d_x, d_deter
 
 
 # -------------------------------------------------------------------- draws
@@ -306,8 +306,6 @@ def _added(sums: list[jax.Array], terms: list[jax.Array]) -> list[jax.Array]:
     return [s + t for s, t in zip(sums, terms, strict=True)]
 
 
-def _write_sums(refs: Sequence[Any], sums: list[jax.Array]) -> None:
-    """To the gradients of scale and shift, one row each."""
-    n_parts = len(sums) // 2
-    for ref, own in zip(refs, (sums[:n_parts], sums[n_parts:]), strict=True):
-        inside.write_parts(ref, [part[None] for part in own], slice(None))
+def _write_sums(ref: Any, sums: list[jax.Array]) -> None:
+    """The gradients of scale and then of shift, as one row."""
+    inside.write_parts(ref, [part[None] for part in sums], slice(None))
