@@ -18,6 +18,8 @@ import jax.numpy as jnp
 
 from fallow.agents.dreamer import tiles
 from fallow.agents.dreamer.config import PRESETS
+from fallow.agents.dreamer.scalars import FAR_BELOW, N_PADDED, Scalars
+from fallow.agents.dreamer.stacking import stacked
 from fallow.agents.dreamer.steps import (
     Logits,
     activate,
@@ -27,6 +29,7 @@ from fallow.agents.dreamer.steps import (
     recur,
     recur_back,
 )
+from fallow.agents.dreamer.twohot import BINS
 from fallow.agents.shared.layers import Norm
 
 N_CALLS, N_ROUNDS = 20, 5
@@ -50,8 +53,16 @@ def steps_of(config, n_branches: int, n_rows: int) -> dict:
     norm, norm3 = Norm(width, 1e-3), Norm(3 * deter, 1e-3)
     bias = jnp.zeros(config.n_stoch)
 
+    p_bins = normal(8, n_branches, n_rows, N_PADDED, dtype=dtype)
+    aim = normal(9, n_branches, n_rows)
+    each_step = tuple(x + t for t in range(config.horizon - 1))
+
     def logits(p: jax.Array) -> Logits:
         return Logits(p, bias, shape)
+
+    def scalars(p: jax.Array) -> Scalars:
+        n = N_PADDED if tiles.fits(N_PADDED) else BINS.n
+        return Scalars(p[..., :n], jnp.zeros(n).at[BINS.n :].set(FAR_BELOW))
 
     return {
         "norm, SiLU": (lambda x: activate(norm, x), (x,)),
@@ -63,6 +74,14 @@ def steps_of(config, n_branches: int, n_rows: int) -> dict:
             lambda p, u, d: draw_back(logits(p), u, d),
             (p4, uniform, d_4),
         ),
+        "estimate": (lambda p: scalars(p).estimate(), (p_bins,)),
+        "estimate back": (jax.grad(lambda p: scalars(p).estimate().sum()), (p_bins,)),
+        "loss": (lambda p, a: scalars(p).cross_entropy(a), (p_bins, aim)),
+        "loss back": (
+            jax.grad(lambda p, a: scalars(p).cross_entropy(a).sum()),
+            (p_bins, aim),
+        ),
+        "steps together": (stacked, each_step),
     }
 
 
