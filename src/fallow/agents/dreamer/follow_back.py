@@ -17,7 +17,15 @@ from jax.experimental import pallas as pl
 from fallow.agents.dreamer import inside
 from fallow.agents.dreamer.follow_kernels import begins_of, flat, whole_norm
 from fallow.agents.dreamer.recurrence import Behind, Inputs, Recurrence, Shape, State
-from fallow.agents.dreamer.tiles import like, rows_of, run, steps_of, tile_rows, whole
+from fallow.agents.dreamer.tiles import (
+    like,
+    rows_of,
+    run,
+    steps_of,
+    tile_rows,
+    whole,
+    whole_row,
+)
 from fallow.agents.shared.layers import Norm
 
 
@@ -91,7 +99,7 @@ def _leave_back(
         d_start[...] += jnp.where(first, d_later, 0.0)
         d_stoch = inside.read(d_stochs, t) + jnp.where(first, 0.0, d_later)
         d_stoch = d_stoch.astype(kind).astype(jnp.float32)
-        logits = inside.read(p4, t) + bias[...][None]
+        logits = inside.read(p4, t) + bias[...]
         through = inside.drawn_back(logits, d_stoch).astype(kind)
         total = inside.read(d_p4s, t) + through.astype(jnp.float32)
         d_p4[...] = total.astype(kind)
@@ -104,7 +112,7 @@ def _leave_back(
         whole(at)
         + steps_of(rows, *kept, begins)
         + rows_of(rows, d_next)
-        + whole(net.bias.reshape(shape)),
+        + whole_row(net.bias.reshape(shape)),
         rows_of(rows, like((n, *shape), kind)),
         rows_of(rows, d_start) + steps_of(rows, all_p4),
         width=len(net.bias),

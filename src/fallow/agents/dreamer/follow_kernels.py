@@ -36,6 +36,7 @@ from fallow.agents.dreamer.tiles import (
     steps_of,
     tile_rows,
     whole,
+    whole_row,
 )
 from fallow.agents.shared.layers import Norm
 
@@ -182,12 +183,12 @@ def _leave(
         next_deter, next_stoch, stoch, p4 = out
         t = at[0]
         p4[t] = q[...]
-        new = inside.drawn(inside.read(q) + bias[...][None], uniform[t])
+        new = inside.drawn(inside.read(q) + bias[...], uniform[t])
         new = new.astype(stoch.dtype)
         stoch[t] = new
         first = begins[t + 1] > 0
-        next_stoch[...] = jnp.where(first[:, None, None], start_stoch[...][None], new)
-        next_deter[...] = jnp.where(first[:, None], start_deter[...][None], deter[t])
+        next_stoch[...] = jnp.where(first[:, None, None], start_stoch[...], new)
+        next_deter[...] = jnp.where(first[:, None], start_deter[...], deter[t])
 
     rows = tile_rows(n, max(len(net.bias), n_deter))
     return run(
@@ -196,7 +197,7 @@ def _leave(
         whole(at)
         + rows_of(rows, q)
         + steps_of(rows, deter, *noise)
-        + whole(bias, net.start.deter, start),
+        + whole_row(bias, net.start.deter, start),
         rows_of(rows, like((n, n_deter), jnp.float32), like((n, *shape), q.dtype)),
         steps_of(rows, stoch, p4),
         width=max(len(net.bias), n_deter),
@@ -215,4 +216,4 @@ def flat(x: jax.Array, leading: int = 1) -> jax.Array:
 
 def whole_norm(norm: Norm) -> Arrays:
     """Scale and shift."""
-    return whole(norm.scale, norm.shift)
+    return whole_row(norm.scale, norm.shift)

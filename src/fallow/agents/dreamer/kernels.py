@@ -25,7 +25,7 @@ from fallow.agents.dreamer.tiles import (
     run,
     tile_rows,
     tiles_together,
-    whole,
+    whole_row,
 )
 
 # -------------------------------------------------------------------- norm and SiLU
@@ -46,7 +46,7 @@ def norm_silu(
 
     n, width = x.shape
     rows = tile_rows(n, width)
-    given = rows_of(rows, x) + whole(scale, shift)
+    given = rows_of(rows, x) + whole_row(scale, shift)
     new = rows_of(rows, like(x.shape, x.dtype))
     return run(kernel, n // rows, given, new, width=width)[0]
 
@@ -85,7 +85,7 @@ def norm_silu_back(
     d_x, partial_sums = run(
         kernel,
         n_programs,
-        rows_of(together, x, d_y) + whole(scale, shift),
+        rows_of(together, x, d_y) + whole_row(scale, shift),
         rows_of(together, like(x.shape, x.dtype)) + rows_of(1, sums),
         width=width,
     )
@@ -115,7 +115,7 @@ def norm_gates(
         new_ref[...] = inside.gated(normed.parts, deter_ref[...])
 
     rows = tile_rows(n, 4 * width)
-    given = rows_of(rows, x, deter) + whole(scale, shift)
+    given = rows_of(rows, x, deter) + whole_row(scale, shift)
     new = rows_of(rows, like(deter.shape, deter.dtype))
     return run(kernel, n // rows, given, new, width=4 * width)[0]
 
@@ -160,7 +160,7 @@ def norm_gates_back(
     d_x, d_deter, partial_sums = run(
         kernel,
         n_programs,
-        rows_of(together, x, deter, d_new) + whole(scale, shift),
+        rows_of(together, x, deter, d_new) + whole_row(scale, shift),
         rows_of(together, *new) + rows_of(1, sums),
         width=4 * width,
     )
@@ -182,13 +182,13 @@ def draw(
     n_classes = product.shape[-1] // n_categoricals
 
     def kernel(product_ref: Any, uniform_ref: Any, bias_ref: Any, out_ref: Any) -> None:
-        logits = inside.read(product_ref) + bias_ref[...][None]
+        logits = inside.read(product_ref) + bias_ref[...]
         out_ref[...] = inside.drawn(logits, uniform_ref[...]).astype(out_ref.dtype)
 
     shape = (n_categoricals, n_classes)
     rows = tile_rows(n, product.shape[-1])
     logits = product.reshape(n, *shape)
-    given = rows_of(rows, logits, uniform) + whole(bias.reshape(shape))
+    given = rows_of(rows, logits, uniform) + whole_row(bias.reshape(shape))
     new = rows_of(rows, like(logits.shape, product.dtype))
     drawn = run(kernel, n // rows, given, new, width=product.shape[-1])[0]
     return drawn.reshape(product.shape)
@@ -206,13 +206,13 @@ def draw_back(
     shape = (n_categoricals, width // n_categoricals)
 
     def kernel(product_ref: Any, d_ref: Any, bias_ref: Any, out_ref: Any) -> None:
-        logits = inside.read(product_ref) + bias_ref[...][None]
+        logits = inside.read(product_ref) + bias_ref[...]
         d_logits = inside.drawn_back(logits, inside.read(d_ref))
         out_ref[...] = d_logits.astype(out_ref.dtype)
 
     rows = tile_rows(n, width)
     logits, d_drawn = product.reshape(n, *shape), d_drawn.reshape(n, *shape)
-    given = rows_of(rows, logits, d_drawn) + whole(bias.reshape(shape))
+    given = rows_of(rows, logits, d_drawn) + whole_row(bias.reshape(shape))
     new = rows_of(rows, like(logits.shape, product.dtype))
     d_logits = run(kernel, n // rows, given, new, width=width)[0]
     return d_logits.reshape(product.shape)
@@ -287,10 +287,10 @@ def _on_logits(
     n, width = product.shape
 
     def own(product_ref: Any, bias_ref: Any, *refs: Any) -> None:
-        kernel(inside.read(product_ref) + bias_ref[...][None], *refs)
+        kernel(inside.read(product_ref) + bias_ref[...], *refs)
 
     rows = tile_rows(n, width)
-    arrays = rows_of(rows, product) + whole(bias) + rows_of(rows, *given)
+    arrays = rows_of(rows, product) + whole_row(bias) + rows_of(rows, *given)
     return run(own, n // rows, arrays, rows_of(rows, new), width=width)[0]
 
 

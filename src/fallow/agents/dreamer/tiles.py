@@ -17,14 +17,19 @@ MAX_WARPS = 8
 """Of 32 threads, for each program."""
 MAX_TILES = 64
 """Tiles that a program goes through where it sums over rows."""
-MIN_PROGRAMS = 64
+MIN_PROGRAMS = 256
 """Programs for each branch, below which tiles are not put together."""
 MIN_WIDTH = 16
 
 
+def on_gpu() -> bool:
+    """Whether kernels are compiled; elsewhere they are interpreted."""
+    return jax.default_backend() == "gpu"
+
+
 def available() -> bool:
     """Whether there is a GPU that these kernels can be compiled for."""
-    if os.environ.get("FALLOW_KERNELS") == "off" or jax.default_backend() != "gpu":
+    if os.environ.get("FALLOW_KERNELS") == "off" or not on_gpu():
         return False
     try:
         _parameters()
@@ -57,6 +62,11 @@ class Arrays(NamedTuple):
 def whole(*arrays: jax.Array) -> Arrays:
     """Every program sees all of it."""
     return _cut(arrays, lambda x: x.shape, lambda i, n: (0,) * n)
+
+
+def whole_row(*arrays: jax.Array) -> Arrays:
+    """Every program sees all of it as one row, which lies as the rows beside it."""
+    return whole(*(array[None] for array in arrays))
 
 
 def rows_of(rows: int, *arrays: Any) -> Arrays:
@@ -106,7 +116,6 @@ def run(
     def own(*refs: Any) -> None:  # what is written into is also given
         kernel(*refs[:n_given], *refs[n_given + n_written :])
 
-    on_gpu = jax.default_backend() == "gpu"
     n_warps = min(MAX_WARPS, max(1, width // PER_WARP))
     both, results = given + written, new + written
     return pl.pallas_call(
@@ -116,8 +125,8 @@ def run(
         out_specs=results.blocks,
         out_shape=[like(x.shape, x.dtype) for x in results.arrays],
         input_output_aliases={n_given + k: n_new + k for k in range(n_written)},
-        interpret=not on_gpu,
-        compiler_params=_parameters(n_warps) if on_gpu else None,
+        interpret=not on_gpu(),
+        compiler_params=_parameters(n_warps) if on_gpu() else None,
     )(*both.arrays)
 
 
