@@ -154,7 +154,7 @@ def _instruction(
 ) -> jax.Array:
     """One instruction of a GPU for each number, where a compiler takes several.
 
-    It takes what is too small to be written in full as 0, and is off by 3e-7 of it at most.
+    It takes what is too small to be written in full as 0, and is off by 3e-7 at most.
     """
     if not tiles.on_gpu():
         return plain(*numbers)
