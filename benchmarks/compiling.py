@@ -14,6 +14,7 @@ number.
 
 import argparse
 import collections
+import contextlib
 import os
 import re
 import tempfile
@@ -104,6 +105,12 @@ def update_for(agent, n_branches: int, device) -> tuple:
     return own._update.jitted, shapes
 
 
+def on_h200() -> contextlib.AbstractContextManager:
+    """Where kernels are lowered for the card: since 0.11 jax asks which one it is."""
+    card = AbstractDevice("NVIDIA H200", 132, "gpu")
+    return use_abstract_mesh(AbstractMesh((1,), ("cards",), abstract_device=card))
+
+
 def compiled(name: str, preset: str, changes: dict, n_branches: int) -> tuple:
     """The text of the compiled update, and the seconds of each stage."""
     topology = topologies.get_topology_desc(
@@ -114,9 +121,8 @@ def compiled(name: str, preset: str, changes: dict, n_branches: int) -> tuple:
     programs.on_processor = lambda: False
     update, shapes = update_for(agent, n_branches, topology.devices[0])
     jax.default_backend = lambda: "gpu"  # what agents ask when they choose their form
-    card = AbstractDevice("NVIDIA H200", 132, "gpu")  # what jax 0.11 asks kernels for
     times = [time.perf_counter()]
-    with use_abstract_mesh(AbstractMesh((1,), ("cards",), abstract_device=card)):
+    with on_h200():
         traced = update.trace(*shapes)
         times.append(time.perf_counter())
         lowered = traced.lower(lowering_platforms=("cuda",))

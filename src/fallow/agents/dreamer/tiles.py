@@ -106,10 +106,9 @@ def run(
 ) -> list[jax.Array]:
     """`kernel(*given, *new, *written)`: returns what is new and what it wrote into.
 
-    `width` is how many numbers it holds of a row.
-
     What it writes into keeps its place in memory and what is not overwritten. It is
-    compiled for a GPU, and interpreted where there is none.
+    compiled for a GPU, with as many warps as `width`, the numbers it holds of a row,
+    asks for, and interpreted where there is none.
     """
     n_given, n_new, n_written = (len(own.arrays) for own in (given, new, written))
 
