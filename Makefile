@@ -8,12 +8,13 @@ EXTRAS := .venv-extras
 TORCH := torch==2.13.0+cpu
 TORCH_OPTIONS :=
 
-.PHONY: help demo test test-extras check bench clean
+.PHONY: help demo test test-extras test-gpu check bench clean
 
 help:
 	@echo "make demo    a paired study in small, in minutes (runs/demo/report.html)"
 	@echo "make test    run the tests"
 	@echo "make test-extras   those that need torch (a CPU build), ray or a browser"
+	@echo "make test-gpu      kernels beside the plain forms, compiled (needs a GPU)"
 	@echo "make check   lint, formatting and types"
 	@echo "make bench   speed beside dm_control, a plain ring and ruptures.Pelt"
 	@echo "make clean   remove .venv and caches"
@@ -27,6 +28,13 @@ test: $(VENV)/.ready-test
 test-extras: $(EXTRAS)/.ready-test
 	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py \
 		tests/test_ray.py tests/test_report_browser.py
+
+# by the Python that has JAX for the card, e.g. make test-gpu PYTHON=python3; what is
+# held against the kernels multiplies in full precision
+PYTHON := $(BIN)/python
+test-gpu:
+	JAX_DEFAULT_MATMUL_PRECISION=highest $(PYTHON) -m pytest tests/test_dreamer_sizes.py \
+		tests/test_dreamer_forms.py tests/test_follow.py tests/test_scalars.py
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check .

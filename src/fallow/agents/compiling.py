@@ -20,14 +20,10 @@ LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "numpy")
 SETTINGS = ("XLA_FLAGS", "FALLOW_KERNELS")
 OPTIONS = ("jax_default_matmul_precision", "jax_enable_x64")
 """Of the environment and of JAX: what a compiled program depends on."""
-GPU_OPTIONS: dict[str, str | int] = {
-    "xla_disable_hlo_passes": "triton-softmax-rewriter",
-    "xla_gpu_autotune_level": 2,
-}
+GPU_OPTIONS = {"xla_disable_hlo_passes": "triton-softmax-rewriter"}
 """What the compiler of a GPU is told. That pass begins fusions of norms and softmaxes
 that a later one weighs for half a minute, to save one kernel in a hundred or in six.
-Variants of products are timed on one set of numbers, without comparing what they make
-of it: a product that differed would be reported, but not left out."""
+"""
 
 
 def keep_compiled(folder: str | Path | None = None) -> Path:

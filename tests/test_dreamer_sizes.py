@@ -1,0 +1,143 @@
+"""Updates at a preset's own widths, in its own type, as a GPU makes them.
+
+With `make test` kernels are interpreted, for a few rows; on a GPU (`make test-gpu`)
+they are compiled, with all rows, and run as often as it takes until a program is
+replayed as one graph.
+"""
+
+import dataclasses
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from fallow.agents import compiling
+from fallow.agents.compiling import GPU_OPTIONS
+from fallow.agents.dreamer import steps, tiles, train
+from fallow.agents.dreamer.config import PRESETS, Config
+
+ON_GPU = jax.default_backend() == "gpu"
+N_BRANCHES = 5 if ON_GPU else 1
+N_TIMES = 6 if ON_GPU else 1
+"""Calls of one program with the same numbers."""
+FEW = {"batch": 2, "length": 2, "n_starts": 4, "horizon": 3}
+N_COLUMNS, N_ACTUATORS = 24, 6
+NEEDS_GPU = pytest.mark.skipif(not ON_GPU, reason="needs a GPU; lean's are held here")
+
+
+def config_of(preset: str) -> Config:
+    return dataclasses.replace(PRESETS[preset], **({} if ON_GPU else FEW))
+
+
+def moved_learners(config: Config) -> train.Learner:
+    """One a branch, with norms and biases that are not at their initial values."""
+
+    def moved(leaf: jax.Array) -> jax.Array:
+        noise = jax.random.normal(jax.random.key(leaf.size), leaf.shape)
+        return leaf + (0.1 if leaf.ndim == 1 else 0.02) * noise
+
+    def one(key: jax.Array) -> train.Learner:
+        own = train.init(config, key, N_COLUMNS, N_ACTUATORS)
+        networks = ("model", "actor", "critic", "slow_critic")
+        own = own._replace(
+            **{name: jax.tree.map(moved, getattr(own, name)) for name in networks}
+        )
+        # the state before the first is the likeliest one: without doubt, here
+        first = jnp.arange(config.n_stoch) % config.n_classes == 0
+        bias = own.model.rssm.prior_out.bias
+        return eqx.tree_at(
+            lambda own: own.model.rssm.prior_out.bias, own, bias + 3 * first
+        )
+
+    return jax.jit(jax.vmap(one))(branch_keys())
+
+
+def branch_keys() -> jax.Array:
+    return jax.vmap(jax.random.key)(jnp.arange(N_BRANCHES))
+
+
+def batches(config: Config) -> dict[str, np.ndarray]:
+    """Observations that wander, as of a body; episodes begin here and there."""
+    random = np.random.default_rng(0)
+    shape = (N_BRANCHES, config.batch, config.length)
+    is_first = random.random(shape) < 0.01
+    is_first[:, :, 0] = True
+    moves = 0.2 * random.normal(size=(*shape, N_COLUMNS))
+    return {
+        "observation": np.cumsum(moves, 2).astype(np.float32),
+        "action": random.uniform(-1, 1, (*shape, N_ACTUATORS)).astype(np.float32),
+        "reward": random.random(shape).astype(np.float32),
+        "is_first": is_first,
+    }
+
+
+def gradients(
+    config: Config, learner: train.Learner, n_times: int = 1
+) -> list[dict[str, np.ndarray]]:
+    """Of all parameters of all branches, as they go into Adam's moments; each time."""
+    options = GPU_OPTIONS if ON_GPU else None
+    update = jax.jit(jax.vmap(partial(train.update, config)), compiler_options=options)
+    given = learner, batches(config), branch_keys()
+    each = []
+    for _ in range(n_times):
+        state, _ = update(*given)
+        moments = state.model_moments, state.actor_moments, state.critic_moments
+        means = [optax.tree.get(own, "mu") for own in moments]
+        leaves, _ = jax.tree_util.tree_flatten_with_path(means)
+        each.append({jax.tree_util.keystr(k): np.asarray(x) for k, x in leaves})
+    return each
+
+
+def settled(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Noise that draws the first class or the last, whatever the logits are."""
+    return jnp.where(jax.random.bernoulli(key, 0.5, shape), 1 - 1e-7, 0.0)
+
+
+@pytest.mark.parametrize("preset", ["lean", pytest.param("paper", marks=NEEDS_GPU)])
+def test_gradients_are_those_of_float32(monkeypatch, preset) -> None:
+    """But for rounding; draws that rounding could turn are settled beforehand."""
+    config = config_of(preset)
+    learner = moved_learners(config)
+    monkeypatch.setattr(jax.random, "uniform", settled)
+    with monkeypatch.context() as plainly, jax.default_matmul_precision("highest"):
+        plainly.setattr(tiles, "available", lambda: False)
+        (exact,) = gradients(dataclasses.replace(config, compute="float32"), learner)
+    monkeypatch.setattr(tiles, "available", lambda: True)
+    monkeypatch.setattr(compiling, "on_processor", lambda: False)
+    first, *others = gradients(config, learner, N_TIMES)
+    assert len(exact) > 60
+    for name, found in first.items():
+        off = np.linalg.norm(found - exact[name]) / np.linalg.norm(exact[name])
+        assert off < 0.03, f"{name} is off by {off:.1%}"
+        for again in others:
+            np.testing.assert_array_equal(again[name], found, name)
+
+
+@pytest.mark.parametrize("preset", ["lean", "paper"])
+def test_draws_are_the_plain_ones(monkeypatch, preset) -> None:
+    config = config_of(preset)
+    random = np.random.default_rng(0)
+    n = config.batch * config.length
+    shape = (config.n_categoricals, config.n_classes)
+    product = 3 * random.normal(size=(N_BRANCHES, n, config.n_stoch))
+    bias = jnp.asarray(random.normal(size=config.n_stoch), jnp.float32)
+    uniform = jnp.asarray(random.random((N_BRANCHES, n, shape[0])), jnp.float32)
+
+    def drawn() -> np.ndarray:
+        def draw(product: jax.Array, uniform: jax.Array) -> jax.Array:
+            return steps.draw(steps.Logits(product, bias, shape), uniform)
+
+        given = jnp.asarray(product, config.compute)
+        return np.asarray(jax.jit(jax.vmap(draw))(given, uniform), np.float32)
+
+    monkeypatch.setattr(tiles, "available", lambda: False)
+    plain = drawn()
+    monkeypatch.setattr(tiles, "available", lambda: True)
+    own = drawn()
+    assert (own.reshape(*own.shape[:-1], *shape).sum(-1) == 1).all()
+    # a number that lies on the border of two classes may fall on either side
+    assert (own != plain).mean() < 1e-5
