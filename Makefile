@@ -14,7 +14,7 @@ help:
 	@echo "make demo    a paired study in small, in minutes (runs/demo/report.html)"
 	@echo "make test    run the tests"
 	@echo "make test-extras   those that need torch (a CPU build), ray or a browser"
-	@echo "make test-gpu      kernels beside the plain forms, compiled (needs a GPU)"
+	@echo "make test-gpu      compiled kernels beside plain forms, a fleet in a hurry (needs a GPU)"
 	@echo "make check   lint, formatting and types"
 	@echo "make bench   speed beside dm_control, a plain ring and ruptures.Pelt"
 	@echo "make clean   remove .venv and caches"
@@ -34,7 +34,8 @@ test-extras: $(EXTRAS)/.ready-test
 PYTHON := $(BIN)/python
 test-gpu:
 	JAX_DEFAULT_MATMUL_PRECISION=highest $(PYTHON) -m pytest tests/test_dreamer_sizes.py \
-		tests/test_dreamer_forms.py tests/test_follow.py tests/test_scalars.py
+		tests/test_dreamer_forms.py tests/test_follow.py tests/test_scalars.py \
+		tests/test_fleet_hurry.py
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check .

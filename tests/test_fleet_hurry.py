@@ -1,0 +1,113 @@
+"""A fleet that runs ahead of its device is the one that waits for every program.
+
+Updates are started by a thread of their own, arrays are given away while programs still
+read them, evaluations go on beside: nothing of that may change a number. With
+`make test-gpu` this is a fleet of `lean` on a GPU, where all of it happens.
+"""
+
+import dataclasses
+from concurrent.futures import Future
+
+import jax
+import numpy as np
+import pytest
+
+from fallow.agents.compiling import keep_compiled
+from fallow.agents.dreamer.agent import Dreamer
+from fallow.agents.dreamer.config import PRESETS
+from fallow.agents.fleet import Fleet
+from fallow.agents.programs import Programs
+from fallow.dynamics import TASKS
+from fallow.records import Branch
+from fallow.replay.fleet import FleetBuffer
+
+ON_GPU = jax.default_backend() == "gpu"
+TASK = "walker-walk" if ON_GPU else "pendulum-swingup"
+FEW = {"prefill_transitions": 300, "pretrain_updates": 20}
+MICRO = {
+    "n_deter": 8,
+    "n_hidden": 8,
+    "n_categoricals": 2,
+    "n_classes": 4,
+    "coder_width": 8,
+    "head_width": 8,
+    "batch": 2,
+    "length": 8,
+    "n_starts": 4,
+    "horizon": 4,
+    "train_ratio": 8,
+    "prefill_transitions": 40,
+}
+N_STEPS, EVALUATED_AT = (900, 400) if ON_GPU else (90, 60)
+
+
+def config():
+    if ON_GPU:
+        return dataclasses.replace(PRESETS["lean"], **FEW)
+    return dataclasses.replace(PRESETS["tiny"], **{**FEW, **MICRO})
+
+
+def lived(evaluate: str) -> tuple[Fleet, np.ndarray]:
+    """A fleet after so many steps, and what it was judged on the way."""
+    body = TASKS[TASK].body
+    sizes = len(body.columns), len(body.actuator_velocity)
+    agent = Dreamer("hurry", config(), *sizes)
+    branches = [Branch(0), Branch(1), Branch(2, rule="recency:window_transitions=100")]
+    fleet = Fleet(TASK, agent, branches, capacity_transitions=4000)
+    judged = None
+    while fleet.n_steps < N_STEPS:
+        fleet.step()
+        if fleet.n_steps == EVALUATED_AT:
+            judged = getattr(fleet, evaluate)(2)
+    jax.block_until_ready(fleet.state)
+    return fleet, judged if evaluate == "evaluate" else judged.finish()
+
+
+def waiting(function):
+    """The same method, and all that it started is done."""
+
+    def run(self, *given, **named):
+        result = function(self, *given, **named)
+        jax.block_until_ready((result, getattr(self, "groups", None)))
+        return result
+
+    return run
+
+
+class AtOnce:
+    """A thread of one's own that is none."""
+
+    def submit(self, function, *given) -> Future:
+        done: Future = Future()
+        done.set_result(function(*given))
+        return done
+
+
+@pytest.fixture(scope="module")
+def hurried(tmp_path_factory) -> tuple[Fleet, np.ndarray]:
+    kept = jax.config.values["jax_compilation_cache_dir"]
+    keep_compiled(tmp_path_factory.mktemp("cache"))  # both run the same programs
+    yield lived("evaluate_beside")
+    jax.config.update("jax_compilation_cache_dir", kept)
+
+
+def test_waiting_changes_nothing(hurried, monkeypatch) -> None:
+    for own, name in ((Programs, "update"), (Programs, "act"), (FleetBuffer, "add")):
+        monkeypatch.setattr(own, name, waiting(getattr(own, name)))
+    begun = Fleet.__init__
+
+    def begin(self, *given, **named) -> None:
+        begun(self, *given, **named)
+        self._starter = AtOnce()
+
+    monkeypatch.setattr(Fleet, "__init__", begin)
+    (fast, beside), (slow, alone) = hurried, lived("evaluate")
+    assert (slow.updates > 20).all()
+    np.testing.assert_array_equal(fast.updates, slow.updates)
+    np.testing.assert_array_equal(beside, alone)
+    for one, other in zip(
+        jax.tree.leaves((fast.state, fast.buffer.groups)),
+        jax.tree.leaves((slow.state, slow.buffer.groups)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
