@@ -78,7 +78,10 @@ def batches(config: Config) -> dict[str, np.ndarray]:
 def gradients(
     config: Config, learner: train.Learner, n_times: int = 1
 ) -> list[dict[str, np.ndarray]]:
-    """Of all parameters of all branches, as they go into Adam's moments; each time."""
+    """Of all parameters of all branches, as they go into Adam's moments; each time.
+
+    And the limits of returns, which what is imagined has alone.
+    """
     options = GPU_OPTIONS if ON_GPU else None
     update = jax.jit(jax.vmap(partial(train.update, config)), compiler_options=options)
     given = learner, batches(config), branch_keys()
@@ -86,7 +89,7 @@ def gradients(
     for _ in range(n_times):
         state, _ = update(*given)
         moments = state.model_moments, state.actor_moments, state.critic_moments
-        means = [optax.tree.get(own, "mu") for own in moments]
+        means = [*(optax.tree.get(own, "mu") for own in moments), state.limits]
         leaves, _ = jax.tree_util.tree_flatten_with_path(means)
         each.append({jax.tree_util.keystr(k): np.asarray(x) for k, x in leaves})
     return each
