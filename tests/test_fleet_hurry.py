@@ -11,6 +11,7 @@ from concurrent.futures import Future
 import jax
 import numpy as np
 import pytest
+from test_fleet import MICRO
 
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.dreamer.agent import Dreamer
@@ -23,35 +24,17 @@ from fallow.replay.fleet import FleetBuffer
 
 ON_GPU = jax.default_backend() == "gpu"
 TASK = "walker-walk" if ON_GPU else "pendulum-swingup"
-FEW = {"prefill_transitions": 300, "pretrain_updates": 20}
-MICRO = {
-    "n_deter": 8,
-    "n_hidden": 8,
-    "n_categoricals": 2,
-    "n_classes": 4,
-    "coder_width": 8,
-    "head_width": 8,
-    "batch": 2,
-    "length": 8,
-    "n_starts": 4,
-    "horizon": 4,
-    "train_ratio": 8,
-    "prefill_transitions": 40,
-}
-N_STEPS, EVALUATED_AT = (900, 400) if ON_GPU else (90, 60)
-
-
-def config():
-    if ON_GPU:
-        return dataclasses.replace(PRESETS["lean"], **FEW)
-    return dataclasses.replace(PRESETS["tiny"], **{**FEW, **MICRO})
+LEAN = dataclasses.replace(
+    PRESETS["lean"], prefill_transitions=300, pretrain_updates=20
+)
+N_STEPS, EVALUATED_AT = (900, 400) if ON_GPU else (100, 80)
 
 
 def lived(evaluate: str) -> tuple[Fleet, np.ndarray]:
     """A fleet after so many steps, and what it was judged on the way."""
     body = TASKS[TASK].body
     sizes = len(body.columns), len(body.actuator_velocity)
-    agent = Dreamer("hurry", config(), *sizes)
+    agent = Dreamer("hurry", LEAN if ON_GPU else MICRO, *sizes)
     branches = [Branch(0), Branch(1), Branch(2, rule="recency:window_transitions=100")]
     fleet = Fleet(TASK, agent, branches, capacity_transitions=4000)
     judged = None
