@@ -83,7 +83,18 @@ KINDS = {
 """Of fused kernels, by a word in their names; all others are elementwise."""
 
 
-def update_for(agent, n_branches: int, device) -> tuple:
+def placed(arrays):
+    """Shapes of arrays on an H200, which need not be there."""
+    topology = topologies.get_topology_desc(
+        "h200", "cuda", target_config=H200, topology="1x1x1"
+    )
+    place = SingleDeviceSharding(topology.devices[0])
+    return jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), arrays
+    )
+
+
+def update_for(agent, n_branches: int) -> tuple:
     """The update of a fleet, and arguments that say shapes only."""
     buffer = benchmark.filled(agent, n_branches)
     own = Programs(agent, buffer.layout, list(range(n_branches)))
@@ -98,11 +109,7 @@ def update_for(agent, n_branches: int, device) -> tuple:
         np.zeros(n_branches, np.uint32),
         buffer.groups,
     )
-    place = SingleDeviceSharding(device)
-    shapes = jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place), arguments
-    )
-    return own._update.jitted, shapes
+    return own._update.jitted, placed(arguments)
 
 
 def on_h200() -> contextlib.AbstractContextManager:
@@ -113,13 +120,10 @@ def on_h200() -> contextlib.AbstractContextManager:
 
 def compiled(name: str, preset: str, changes: dict, n_branches: int) -> tuple:
     """The text of the compiled update, and the seconds of each stage."""
-    topology = topologies.get_topology_desc(
-        "h200", "cuda", target_config=H200, topology="1x1x1"
-    )
     jax.config.update("jax_traceback_in_locations_limit", 0)
     agent = benchmark.build(name, preset, changes)
     programs.on_processor = lambda: False
-    update, shapes = update_for(agent, n_branches, topology.devices[0])
+    update, shapes = update_for(agent, n_branches)
     jax.default_backend = lambda: "gpu"  # what agents ask when they choose their form
     times = [time.perf_counter()]
     with on_h200():

@@ -19,8 +19,6 @@ from pathlib import Path
 import compiling  # first, since it sets what jax reads when it is imported
 import jax
 import kernels
-from jax.experimental import topologies
-from jax.sharding import SingleDeviceSharding
 
 from fallow.agents.compiling import GPU_OPTIONS
 from fallow.agents.dreamer import tiles
@@ -45,11 +43,7 @@ def tool(name: str) -> str:
 
 def assembly(step, arrays) -> tuple[int, list[str]]:
     """Registers of a thread, and the lines of the largest kernel of a step."""
-    device = topologies.get_topology_desc(
-        "h200", "cuda", target_config=compiling.H200, topology="1x1x1"
-    ).devices[0]
-    place = SingleDeviceSharding(device)
-    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place) for x in arrays]
+    shapes = compiling.placed(arrays)
     with tempfile.TemporaryDirectory() as folder:
         with compiling.on_h200():
             traced = jax.jit(jax.vmap(step)).trace(*shapes)

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from fallow.agents.dreamer import losses, train
-from fallow.agents.dreamer.config import PRESETS
+from fallow.agents.dreamer.config import PRESETS, Config
 
 SMALL = dataclasses.replace(
     PRESETS["tiny"],
@@ -20,27 +20,36 @@ SMALL = dataclasses.replace(
 )
 
 
-def moved_learner() -> train.Learner:
-    """Networks whose norms, biases and start are not at their initial values."""
+N_COLUMNS, N_ACTUATORS = 5, 2
 
-    def moved(path, leaf):
-        if leaf.dtype.kind != "f":
-            return leaf
+
+def moved(learner: train.Learner) -> train.Learner:
+    """With networks whose norms, biases and start are not at their initial values."""
+
+    def moved(leaf: jax.Array) -> jax.Array:
         noise = jax.random.normal(jax.random.key(leaf.size), leaf.shape)
-        return leaf + 0.1 * noise
+        return leaf + (0.1 if leaf.ndim == 1 else 0.3 / len(leaf) ** 0.5) * noise
 
-    return jax.tree_util.tree_map_with_path(moved, fresh(0))
+    networks = ("model", "actor", "critic", "slow_critic")
+    return learner._replace(
+        **{name: jax.tree.map(moved, getattr(learner, name)) for name in networks}
+    )
 
 
-def random_batch() -> losses.Batch:
+def random_batch(
+    config: Config = SMALL,
+    n_columns: int = N_COLUMNS,
+    n_actuators: int = N_ACTUATORS,
+    seed: int = 0,
+) -> losses.Batch:
     """Sequences in which episodes begin here and there."""
-    random = np.random.default_rng(0)
-    shape = (SMALL.length, SMALL.batch)
+    random = np.random.default_rng(seed)
+    shape = (config.length, config.batch)
     is_first = random.random(shape) < 0.2
     is_first[0] = True
     return {
-        "observation": random.normal(size=(*shape, 5)).astype(np.float32),
-        "action": random.uniform(-1, 1, (*shape, 2)).astype(np.float32),
+        "observation": random.normal(size=(*shape, n_columns)).astype(np.float32),
+        "action": random.uniform(-1, 1, (*shape, n_actuators)).astype(np.float32),
         "reward": random.random(shape).astype(np.float32),
         "is_first": is_first,
     }
@@ -48,7 +57,7 @@ def random_batch() -> losses.Batch:
 
 @partial(jax.jit, static_argnums=0)
 def fresh(seed: int) -> train.Learner:
-    return train.init(SMALL, jax.random.key(seed), 5, 2)
+    return train.init(SMALL, jax.random.key(seed), N_COLUMNS, N_ACTUATORS)
 
 
 updated = jax.jit(partial(train.update, SMALL))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import assert_close
-from small_dreamer import SMALL, moved_learner, random_batch, uniform_of
+from small_dreamer import SMALL, fresh, moved, random_batch, uniform_of
 
 from fallow.agents import compiling
 from fallow.agents.dreamer import follow, hoist, losses, stacking, tiles, train
@@ -13,7 +13,7 @@ from fallow.agents.dreamer import follow, hoist, losses, stacking, tiles, train
 
 @pytest.fixture(scope="module")
 def learner() -> train.Learner:
-    return moved_learner()
+    return moved(fresh(0))
 
 
 @pytest.fixture(scope="module")

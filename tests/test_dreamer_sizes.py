@@ -14,13 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from small_dreamer import by_sequence, moved, random_batch
 
 from fallow.agents import compiling
 from fallow.agents.compiling import GPU_OPTIONS
-from fallow.agents.dreamer import steps, tiles, train
+from fallow.agents.dreamer import losses, steps, tiles, train
 from fallow.agents.dreamer.config import PRESETS, Config
 
-ON_GPU = jax.default_backend() == "gpu"
+ON_GPU = tiles.on_gpu()
 N_BRANCHES = 5 if ON_GPU else 1
 N_TIMES = 6 if ON_GPU else 1
 """Calls of one program with the same numbers."""
@@ -33,19 +34,11 @@ def config_of(preset: str) -> Config:
     return dataclasses.replace(PRESETS[preset], **({} if ON_GPU else FEW))
 
 
-def moved_learners(config: Config) -> train.Learner:
-    """One a branch, with norms and biases that are not at their initial values."""
-
-    def moved(leaf: jax.Array) -> jax.Array:
-        noise = jax.random.normal(jax.random.key(leaf.size), leaf.shape)
-        return leaf + (0.1 if leaf.ndim == 1 else 0.02) * noise
+def learners(config: Config) -> train.Learner:
+    """One a branch."""
 
     def one(key: jax.Array) -> train.Learner:
-        own = train.init(config, key, N_COLUMNS, N_ACTUATORS)
-        networks = ("model", "actor", "critic", "slow_critic")
-        own = own._replace(
-            **{name: jax.tree.map(moved, getattr(own, name)) for name in networks}
-        )
+        own = moved(train.init(config, key, N_COLUMNS, N_ACTUATORS))
         # the state before the first is the likeliest one: without doubt, here
         first = jnp.arange(config.n_stoch) % config.n_classes == 0
         bias = own.model.rssm.prior_out.bias
@@ -60,19 +53,10 @@ def branch_keys() -> jax.Array:
     return jax.vmap(jax.random.key)(jnp.arange(N_BRANCHES))
 
 
-def batches(config: Config) -> dict[str, np.ndarray]:
-    """Observations that wander, as of a body; episodes begin here and there."""
-    random = np.random.default_rng(0)
-    shape = (N_BRANCHES, config.batch, config.length)
-    is_first = random.random(shape) < 0.01
-    is_first[:, :, 0] = True
-    moves = 0.2 * random.normal(size=(*shape, N_COLUMNS))
-    return {
-        "observation": np.cumsum(moves, 2).astype(np.float32),
-        "action": random.uniform(-1, 1, (*shape, N_ACTUATORS)).astype(np.float32),
-        "reward": random.random(shape).astype(np.float32),
-        "is_first": is_first,
-    }
+def batches(config: Config) -> losses.Batch:
+    """One a branch, as replay hands them over."""
+    each = [random_batch(config, N_COLUMNS, N_ACTUATORS, s) for s in range(N_BRANCHES)]
+    return jax.tree.map(lambda *own: np.stack(own), *map(by_sequence, each))
 
 
 def gradients(
@@ -104,7 +88,7 @@ def settled(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 def test_gradients_are_those_of_float32(monkeypatch, preset) -> None:
     """But for rounding; draws that rounding could turn are settled beforehand."""
     config = config_of(preset)
-    learner = moved_learners(config)
+    learner = learners(config)
     monkeypatch.setattr(jax.random, "uniform", settled)
     with monkeypatch.context() as plainly, jax.default_matmul_precision("highest"):
         plainly.setattr(tiles, "available", lambda: False)

@@ -6,6 +6,7 @@ read them, evaluations go on beside: nothing of that may change a number. With
 """
 
 import dataclasses
+from collections.abc import Iterator
 from concurrent.futures import Future
 
 import jax
@@ -14,6 +15,7 @@ import pytest
 from test_fleet import MICRO
 
 from fallow.agents.compiling import keep_compiled
+from fallow.agents.dreamer import tiles
 from fallow.agents.dreamer.agent import Dreamer
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet
@@ -22,7 +24,7 @@ from fallow.dynamics import TASKS
 from fallow.records import Branch
 from fallow.replay.fleet import FleetBuffer
 
-ON_GPU = jax.default_backend() == "gpu"
+ON_GPU = tiles.on_gpu()
 TASK = "walker-walk" if ON_GPU else "pendulum-swingup"
 LEAN = dataclasses.replace(
     PRESETS["lean"], prefill_transitions=300, pretrain_updates=20
@@ -67,7 +69,7 @@ class AtOnce:
 
 
 @pytest.fixture(scope="module")
-def hurried(tmp_path_factory) -> tuple[Fleet, np.ndarray]:
+def hurried(tmp_path_factory) -> Iterator[tuple[Fleet, np.ndarray]]:
     kept = jax.config.values["jax_compilation_cache_dir"]
     keep_compiled(tmp_path_factory.mktemp("cache"))  # both run the same programs
     yield lived("evaluate_beside")

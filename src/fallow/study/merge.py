@@ -1,7 +1,6 @@
 """Parts of one plan, run apart by seed, joined to one study."""
 
 import dataclasses
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from fallow.study.folder import (
     is_done,
     link,
     new_folder,
+    read_json,
     read_study,
     write_plan,
 )
@@ -50,8 +50,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Study:
 
 def _made_with(parts: Sequence[Study]) -> dict[str, Any]:
     """What made the parts; where they differ, all of it, in their order."""
-    plans = [(part.folder / PLAN_FILE).read_text(encoding="utf-8") for part in parts]
-    contents = [json.loads(plan) for plan in plans]
+    contents = [read_json(part.folder / PLAN_FILE) for part in parts]
 
     def told(found: Iterable[str | None]) -> str | None:
         return ", ".join(dict.fromkeys(own for own in found if own)) or None

@@ -1,6 +1,5 @@
 """A small copy of a study to hand on: plan, tables, and what the estimator reads."""
 
-import json
 from pathlib import Path
 
 from fallow.logs.compact import compact
@@ -8,6 +7,7 @@ from fallow.study.folder import (
     Study,
     copy_tables,
     new_folder,
+    read_json,
     read_study,
     write_json,
 )
@@ -25,7 +25,7 @@ def share(folder: str | Path, out: str | Path) -> Study:
         FallowError: there is no study, a history is damaged, or `out` is not empty.
     """
     study, out = read_study(folder), new_folder(out)
-    content = json.loads((study.folder / PLAN_FILE).read_text(encoding="utf-8"))
+    content = read_json(study.folder / PLAN_FILE)
     write_json(out / PLAN_FILE, content | {"store": None})
     copy = read_study(out)
     copy_tables([study], copy)
