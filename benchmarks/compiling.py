@@ -39,6 +39,7 @@ from jax.sharding import (
 
 from fallow.agents import programs
 from fallow.agents.compiling import GPU_OPTIONS
+from fallow.agents.fleet import build_agent
 from fallow.agents.programs import Programs
 
 H200 = """
@@ -118,10 +119,10 @@ def on_h200() -> contextlib.AbstractContextManager:
     return use_abstract_mesh(AbstractMesh((1,), ("cards",), abstract_device=card))
 
 
-def compiled(name: str, preset: str, changes: dict, n_branches: int) -> tuple:
+def compiled(name: str, preset: str, n_branches: int) -> tuple:
     """The text of the compiled update, and the seconds of each stage."""
     jax.config.update("jax_traceback_in_locations_limit", 0)
-    agent = benchmark.build(name, preset, changes)
+    agent = build_agent(benchmark.TASK, name, preset)
     programs.on_processor = lambda: False
     update, shapes = update_for(agent, n_branches)
     jax.default_backend = lambda: "gpu"  # what agents ask when they choose their form
@@ -209,14 +210,12 @@ def _words(counts: collections.Counter) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--agent", default="dreamer")
-    parser.add_argument("--preset", default="lean")
+    parser.add_argument("--preset", default="lean", help="e.g. lean:unroll=8")
     parser.add_argument("--branches", type=int, default=5)
-    parser.add_argument("--set", nargs="*", default=[], help="sizes, e.g. unroll=8")
     parser.add_argument("--text", type=Path, help="write the compiled program here")
     given = parser.parse_args()
-    changes = {name: int(value) for name, value in (s.split("=") for s in given.set)}
     with Log() as log:
-        text, seconds = compiled(given.agent, given.preset, changes, given.branches)
+        text, seconds = compiled(given.agent, given.preset, given.branches)
     kernels = os.environ.get("FALLOW_KERNELS", "default")
     print(f"{given.agent} {given.preset}, {given.branches} branches, {kernels} kernels")
     spent = ", ".join(f"{what} {own:.1f}" for what, own in seconds.items())

@@ -21,7 +21,6 @@ plain vmapped JAX update of 40 branches 165.
 
 import argparse
 import collections
-import dataclasses
 import json
 import pathlib
 import statistics
@@ -35,10 +34,9 @@ import numpy as np
 from fallow.agents import AGENTS
 from fallow.agents.clock import BESIDE
 from fallow.agents.compiling import keep_compiled
-from fallow.agents.fleet import Fleet
+from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.programs import Programs, joined_metrics
 from fallow.agents.tdmpc.cost import plan_flops
-from fallow.dynamics import TASKS
 from fallow.dynamics.tasks import EPISODE_FRAMES
 from fallow.records import Branch
 from fallow.replay import Field
@@ -70,12 +68,6 @@ def measured_peak() -> float:
         jax.block_until_ready(y)
         times.append((time.perf_counter() - begin) / 4)
     return 2 * n**3 / statistics.median(times)
-
-
-def build(name: str, preset: str, changes: dict):
-    kind, body = AGENTS[name], TASKS[TASK].body
-    config = dataclasses.replace(kind.presets[preset], **changes)
-    return kind.build(preset, config, len(body.columns), len(body.actuator_velocity))
 
 
 def filled(agent, n_branches: int) -> FleetBuffer:
@@ -266,13 +258,14 @@ def print_kernels(trace: str, n_updates: int, n_shown: int = 45) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--agent", default="dreamer", choices=list(AGENTS))
-    parser.add_argument("--presets", nargs="+", default=["tiny"])
+    parser.add_argument(
+        "--presets", nargs="+", default=["tiny"], help="e.g. lean or lean:unroll=8"
+    )
     parser.add_argument("--branches", nargs="+", type=int, default=[1, 3])
     parser.add_argument("--updates", type=int, default=10, help="in a round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--loop", action="store_true", help="also the whole loop")
     parser.add_argument("--profile", action="store_true")
-    parser.add_argument("--set", nargs="*", default=[], help="sizes, e.g. unroll=8")
     parser.add_argument("--cache", help="folder of the compilation cache")
     parser.add_argument("--json", help="write the numbers here too")
     return parser.parse_args()
@@ -334,16 +327,12 @@ def main() -> None:
     given = arguments()
     if given.cache:
         keep_compiled(given.cache)
-    changes = {}
-    for item in given.set:
-        name, _, value = item.partition("=")
-        changes[name] = int(value) if value.isdigit() else value
     peak, kind = measured_peak(), jax.devices()[0].device_kind
-    print(f"{given.agent}, {kind}, jax {jax.__version__}, {changes or ''}")
+    print(f"{given.agent}, {kind}, jax {jax.__version__}")
     print(f"matmul peak {peak / 1e12:.2f} TFLOP/s")
     rows: list[dict] = []
     for preset in given.presets:
-        agent = build(given.agent, preset, changes)
+        agent = build_agent(TASK, given.agent, preset)
         for n_branches in given.branches:
             row = {"branches": n_branches} | measured(given, agent, n_branches, peak)
             first = next((own for own in rows if own["preset"] == preset), row)
@@ -351,7 +340,7 @@ def main() -> None:
             if not rows:
                 print(headings(row))
             print(line(preset, row), flush=True)
-            rows.append({"agent": given.agent, "preset": preset, **changes, **row})
+            rows.append({"agent": given.agent, "preset": preset, **row})
     if given.json:
         pathlib.Path(given.json).write_text(json.dumps(rows, indent=1))
 

@@ -35,6 +35,16 @@ def test_the_studies_of_the_paper(name: str, preset: str) -> None:
         assert {"passive", "recency"} <= set(cell.rules)
 
 
+def test_sizes_tell_trunks_apart_not_how_they_are_spelled() -> None:
+    plan = find_plan("table1", "lean")
+    same = find_plan("table1", "lean:horizon=15")
+    other = find_plan("table1", "lean:horizon=10")
+    assert [t.id for t in same.trunks()] == [t.id for t in plan.trunks()]
+    assert not {t.id for t in other.trunks()} & {t.id for t in plan.trunks()}
+    with pytest.raises(FallowError, match="did you mean 'horizon'"):
+        find_plan("table1", "lean:hrizon=10")
+
+
 def test_conditions_change_40k_frames_after_the_branch_point() -> None:
     for name in N_BRANCHES:
         for branch in STUDIES[name].branches():

@@ -114,6 +114,8 @@ def test_more_iterations_for_many_actuators() -> None:
         ({"n_values": 1}, "n_values of 1"),
         ({"n_elites": 513}, "n_elites of 513"),
         ({"n_proposals": 512}, "n_proposals of 512"),
+        ({"n_proposals": -1}, "n_proposals is -1"),
+        ({"n_elites": 0}, "n_elites is 0"),
     ],
 )
 def test_wrong_sizes_are_refused(wrong: dict[str, int], says: str) -> None:

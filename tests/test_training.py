@@ -13,7 +13,7 @@ from test_fleet import MICRO, TASK
 
 from fallow.agents import training
 from fallow.agents.dreamer.config import PRESETS
-from fallow.agents.fleet import Fleet
+from fallow.agents.fleet import Fleet, build_agent
 from fallow.cli import main
 from fallow.logs import read_history
 from fallow.records import Branch
@@ -59,6 +59,18 @@ def test_a_table_of_evaluations(whole) -> None:
         assert row.auc is None  # nothing is stale
         assert row.stale_share == 0
         assert row.wall_s > 0
+
+
+def test_a_preset_with_sizes_changed(tmp_path) -> None:
+    """Learns with them, and is told from the preset wherever its name stands."""
+    preset = "micro:horizon=3,pretrain_updates=2"
+    run = training.Run(TASK, "dreamer", preset, (Branch(0),), 120, 80, 1)
+    table = training.train(run, tmp_path / "run")
+    assert {row.preset for row in read_results(table)} == {preset}
+    assert training.Run.read(tmp_path / "run") == run
+    agent = build_agent(TASK, preset=preset)
+    assert agent.config == dataclasses.replace(MICRO, horizon=3, pretrain_updates=2)
+    assert agent.schedule.pretrain_updates == 2
 
 
 def test_a_rate_is_since_the_evaluation_before(tmp_path) -> None:
@@ -182,6 +194,16 @@ def test_what_is_damaged_is_named(name, whole, tmp_path, capsys) -> None:
     ("option", "value", "words"),
     [
         ("--preset", "hug", "unknown preset of dreamer 'hug'"),
+        ("--preset", "lean:hrizon=9", "did you mean 'horizon'"),
+        ("--preset", "lean:horizon=1", "horizon is 1"),
+        ("--preset", "lean:batch=2.5", "batch is 2.5; it must be a whole number"),
+        (
+            "--preset",
+            "lean:actor_rate=0",
+            "actor_rate is 0; it must be a number, above",
+        ),
+        ("--preset", "lean:compute=float16", "unknown compute of dreamer 'float16'"),
+        ("--preset", "lean:n_starts=2000", "n_starts is 2000 and a batch has 1024"),
         ("--task", "walker-wlk", "did you mean 'walker-walk'"),
         ("--rule", "recncy", "did you mean 'recency'"),
         ("--seeds", "4-0", "cannot read seeds '4-0'"),

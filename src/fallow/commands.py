@@ -57,7 +57,7 @@ class Train:
     agent: str = "dreamer"
     """Who learns."""
     preset: str = "lean"
-    """Its sizes: paper, lean or tiny."""
+    """Its sizes: paper, lean or tiny, or one of them changed, e.g. lean:horizon=10."""
     condition: tuple[str, ...] = ("none",)
     """What happens to the body, e.g. gain:g=0.5,shift_frame=40000."""
     rule: tuple[str, ...] = ("passive",)
@@ -151,7 +151,7 @@ class Study:
     name: tyro.conf.Positional[tuple[str, ...]] = ()
     """The study; or `merge` and the folders of its parts; or `share` and a folder."""
     preset: str | None = None
-    """Sizes of the agent: paper, lean or tiny; else the study's own."""
+    """Sizes of the agent: paper, lean, tiny or e.g. lean:horizon=10; else its own."""
     seeds: str | None = None
     """Run the part of these seeds, e.g. 0-1."""
     out: Path | None = None

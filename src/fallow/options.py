@@ -1,8 +1,8 @@
 """The one spelling of a choice with options: `name:option=value,option=value`.
 
-Conditions and rules are written this way on the command line and in files, e.g.
-`gain:g=0.7` or `recency:window_transitions=20000`. Several values of one option are
-joined with a slash: `damage:actuator=1/4`.
+Conditions, rules and presets are written this way on the command line and in files,
+e.g. `gain:g=0.7`, `recency:window_transitions=20000` or `lean:horizon=10`. Several
+values of one option are joined with a slash: `damage:actuator=1/4`.
 """
 
 import dataclasses
@@ -40,11 +40,21 @@ def render(name: str, options: Mapping[str, Any]) -> str:
 
 def build(cls: type[T], options: Mapping[str, Any], owner: str) -> T:
     """Make a dataclass from options; an unknown one is an error naming the nearest."""
-    known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    _check_known(cls, options, owner)
+    return cls(**options)
+
+
+def replaced(instance: T, options: Mapping[str, Any], owner: str) -> T:
+    """A dataclass with some options changed; errors as from `build`."""
+    _check_known(type(instance), options, owner)
+    return dataclasses.replace(instance, **options)  # type: ignore[type-var]
+
+
+def _check_known(cls: type, options: Mapping[str, Any], owner: str) -> None:
+    known = {field.name for field in dataclasses.fields(cls)}
     for key in options:
         if key not in known:
             raise unknown(f"option of {owner}", key, known)
-    return cls(**options)
 
 
 def changed(instance: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fallow import options
 from fallow.agents.dreamer.config import PRESETS as DREAMER_PRESETS
 from fallow.agents.tdmpc.config import PRESETS as TDMPC_PRESETS
 from fallow.registry import Registry
@@ -18,6 +19,11 @@ class Kind(NamedTuple):
     presets: Registry[Any]
     build: Callable[[str, Any, int, int], "Agent"]
     """From preset name, sizes, observation columns and actuators."""
+
+    def sizes(self, preset: str) -> Any:
+        """The numbers of a preset, or of one with some changed: `lean:horizon=10`."""
+        name, changes = options.parse(preset)
+        return options.replaced(self.presets[name], changes, f"preset '{name}'")
 
 
 AGENTS: Registry[Kind] = Registry("agent")

@@ -51,7 +51,7 @@ def build_agent(task: str, agent: str = "dreamer", preset: str = "lean") -> Agen
     """An agent of a preset for the body of a task."""
     kind, body = AGENTS[agent], TASKS[task].body
     n_columns, n_actuators = len(body.columns), len(body.actuator_velocity)
-    return kind.build(preset, kind.presets[preset], n_columns, n_actuators)
+    return kind.build(preset, kind.sizes(preset), n_columns, n_actuators)
 
 
 class Fleet:

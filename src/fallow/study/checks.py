@@ -81,7 +81,7 @@ def check_plan(plan: "Plan") -> None:
 
 def n_worlds_of(agent: str, preset: str) -> int:
     """Worlds that an agent of a preset lives in at once."""
-    return int(getattr(AGENTS[agent].presets[preset], "n_worlds", 1))
+    return int(getattr(AGENTS[agent].sizes(preset), "n_worlds", 1))
 
 
 def _check_seeds(plan: "Plan", owner: str) -> None:

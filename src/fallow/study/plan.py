@@ -140,7 +140,7 @@ class Plan:
             "algorithm": ALGORITHM,
             "task": cell.task,
             "agent": cell.agent,
-            "sizes": options.telling(AGENTS[cell.agent].presets[self.preset]),
+            "sizes": options.telling(AGENTS[cell.agent].sizes(self.preset)),
             "training_seed": training_seed,
             "trunk_frames": self.trunk_frames,
             "capacity_transitions": self.capacity_transitions,

@@ -4,7 +4,9 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from fallow.options import SPEED_ONLY
+from fallow import options
+from fallow.agents import sizes
+from fallow.errors import FallowError
 from fallow.registry import Registry
 
 
@@ -38,7 +40,7 @@ class Config:
     """Replayed steps for each transition lived."""
     prefill_transitions: int = 2500
     """Transitions of uniformly random actions before learning."""
-    pretrain_updates: int = 100
+    pretrain_updates: int = field(default=100, metadata=sizes.MAY_BE_ZERO)
     """Updates when learning begins."""
     model_rate: float = 1e-4
     actor_rate: float = 3e-5
@@ -46,8 +48,22 @@ class Config:
     """Learning rates of the three networks."""
     compute: str = "bfloat16"
     """Type of the matrix products; parameters are always float32."""
-    unroll: int = field(default=1, metadata=SPEED_ONLY)
+    unroll: int = field(default=1, metadata=options.SPEED_ONLY)
     """Steps of the posterior's scan compiled as one; changes nothing but speed."""
+
+    def __post_init__(self) -> None:
+        sizes.check(self, "dreamer")
+        n_states = self.batch * self.length
+        if self.n_starts > n_states:
+            raise FallowError(
+                f"dreamer: n_starts is {self.n_starts} and a batch has {n_states} "
+                "states (batch times length); imagine from at most as many"
+            )
+        if self.horizon < 2:
+            raise FallowError(
+                f"dreamer: horizon is {self.horizon}; it counts the state that "
+                "imagination starts from, so that it must be 2 or more"
+            )
 
     @property
     def n_stoch(self) -> int:

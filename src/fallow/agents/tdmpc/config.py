@@ -1,7 +1,8 @@
 """Sizes of the agent. A preset sets sizes and learning rates, never the algorithm."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from fallow.agents import sizes
 from fallow.errors import FallowError
 from fallow.registry import Registry
 
@@ -29,11 +30,11 @@ class Config:
     n_samples: int = 512
     n_elites: int = 64
     """Action sequences tried in each iteration, and how many of them are kept."""
-    n_proposals: int = 24
+    n_proposals: int = field(default=24, metadata=sizes.MAY_BE_ZERO)
     """Of those tried, so many come from the policy."""
     prefill_transitions: int = 2500
     """Transitions of uniformly random actions before learning."""
-    pretrain_updates: int = 2500
+    pretrain_updates: int = field(default=2500, metadata=sizes.MAY_BE_ZERO)
     """Updates when learning begins."""
     rate: float = 3e-4
     """Learning rate; the encoder's is 0.3 of it."""
@@ -41,17 +42,18 @@ class Config:
     """Type of the matrix products; parameters are always float32."""
 
     def __post_init__(self) -> None:
+        sizes.check(self, "tdmpc")
         if self.n_latent % GROUP:
             raise FallowError(
                 f"n_latent of {self.n_latent}; it must be a multiple of {GROUP}"
             )
         if self.n_values < 2:
             raise FallowError(f"n_values of {self.n_values}; two are drawn at a time")
-        if not 0 < self.n_elites <= self.n_samples:
+        if self.n_elites > self.n_samples:
             raise FallowError(
                 f"n_elites of {self.n_elites}; choose 1 to n_samples, {self.n_samples}"
             )
-        if not 0 <= self.n_proposals < self.n_samples:
+        if self.n_proposals >= self.n_samples:
             raise FallowError(
                 f"n_proposals of {self.n_proposals}; choose fewer than n_samples, "
                 f"{self.n_samples}"
