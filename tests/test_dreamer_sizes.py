@@ -1,4 +1,4 @@
-"""Updates at a preset's own widths, in its own type, as a GPU makes them.
+"""Updates and acts at a preset's own widths, in its own type, as a GPU makes them.
 
 With `make test` kernels are interpreted, for a few rows; on a GPU (`make test-gpu`)
 they are compiled, with all rows, and run as often as it takes until a program is
@@ -19,6 +19,7 @@ from small_dreamer import by_sequence, moved, random_batch
 from fallow.agents import compiling
 from fallow.agents.compiling import GPU_OPTIONS
 from fallow.agents.dreamer import losses, steps, tiles, train
+from fallow.agents.dreamer.agent import Dreamer
 from fallow.agents.dreamer.config import PRESETS, Config
 
 ON_GPU = tiles.on_gpu()
@@ -128,3 +129,39 @@ def test_draws_are_the_plain_ones(monkeypatch, preset) -> None:
     assert (own.reshape(*own.shape[:-1], *shape).sum(-1) == 1).all()
     # a number that lies on the border of two classes may fall on either side
     assert (own != plain).mean() < 1e-5
+
+
+@pytest.mark.parametrize("n_worlds", [4, 10])
+@pytest.mark.parametrize("preset", ["lean", pytest.param("paper", marks=NEEDS_GPU)])
+def test_acts_are_those_of_float32(monkeypatch, preset, n_worlds) -> None:
+    """In a life's worlds and an evaluation's, step by step; an episode ends midway."""
+    config = PRESETS[preset]
+    learner = learners(config)
+    random = np.random.default_rng(0)
+    seen = random.normal(size=(4, N_BRANCHES, n_worlds, N_COLUMNS)).astype(np.float32)
+    begins = np.zeros(seen.shape[:3], bool)
+    begins[0] = begins[2, :, 1] = True
+    monkeypatch.setattr(jax.random, "uniform", settled)
+
+    def acted(config: Config) -> np.ndarray:
+        agent = Dreamer(preset, config, N_COLUMNS, N_ACTUATORS)
+        options = GPU_OPTIONS if ON_GPU else None
+        act = jax.jit(
+            jax.vmap(partial(agent.act, explore=True)), compiler_options=options
+        )
+        nothing = agent.nothing(n_worlds)
+        carry = jax.tree.map(lambda x: jnp.stack([x] * N_BRANCHES), nothing)
+        found = []
+        for observation, is_first in zip(seen, begins, strict=True):
+            own = act(learner, carry, observation, is_first, branch_keys())
+            carry = own.carry
+            found.append(np.concatenate([own.action, own.mean, own.std], -1))
+        return np.stack(found)
+
+    with monkeypatch.context() as plainly, jax.default_matmul_precision("highest"):
+        plainly.setattr(tiles, "available", lambda: False)
+        exact = acted(dataclasses.replace(config, compute="float32"))
+    monkeypatch.setattr(tiles, "available", lambda: True)
+    monkeypatch.setattr(compiling, "on_processor", lambda: False)
+    np.testing.assert_allclose(acted(config), exact, atol=0.03)
+    assert np.ptp(exact, axis=0).mean() > 0.1  # what is seen matters

@@ -1,0 +1,99 @@
+"""Learning from the same data in float32, in bfloat16, and with a GPU's kernels.
+
+    python benchmarks/forms.py --preset lean --seeds 10 --updates 3000    # on a GPU
+    python benchmarks/forms.py --preset tiny --seeds 4 --updates 300      # on a CPU
+
+Every form begins with the same learners and makes the same updates: the same random
+steps of a body are replayed, in the same batches, with the same noise. What they come
+to differs by rounding and by what rounding grows into, so single seeds part, but their
+mean must not. Shown are the metrics of the last third of all updates: the mean over
+seeds in float32, then how much more it is in the other forms, with the standard error
+over seeds. A form that learns worse shows it in the losses of the model and in the
+return that its policy imagines, without the luck of exploration.
+"""
+
+import argparse
+import csv
+import os
+import time
+
+import jax
+import numpy as np
+
+from fallow import options
+from fallow.agents import AGENTS
+from fallow.agents.compiling import keep_compiled
+from fallow.agents.fleet import Fleet, build_agent
+from fallow.records import Branch
+
+EXACT = "float32"
+"""What others are held against."""
+FORMS = [EXACT, "bfloat16", "kernels"]
+"""The last is bfloat16 too."""
+
+
+def curves(given: argparse.Namespace, form: str) -> dict[str, np.ndarray]:
+    """(n, seeds) each metric, every so many updates."""
+    os.environ["FALLOW_KERNELS"] = "default" if form == "kernels" else "off"
+    name, changes = options.parse(given.preset)
+    changes["compute"] = EXACT if form == EXACT else "bfloat16"
+    agent = build_agent(given.task, given.agent, options.render(name, changes))
+    fleet = Fleet(given.task, agent, [Branch(seed) for seed in range(given.seeds)])
+    fleet.run(agent.schedule.prefill_steps * fleet.frames_per_step)
+    begin, seen = time.perf_counter(), []
+    for _ in range(given.updates // given.every):
+        fleet.learn(given.every)
+        seen.append(fleet.metrics)
+    print(f"{form}: {time.perf_counter() - begin:.0f} s, compiling included")
+    return {name: np.array([own[name] for own in seen]) for name in seen[0]}
+
+
+def late(curve: np.ndarray) -> np.ndarray:
+    """(seeds,) mean of the last third."""
+    return curve[-(-2 * len(curve) // 3) :].mean(0)
+
+
+def more(curve: np.ndarray, exact: np.ndarray) -> str:
+    """By how much a form has more of it than float32, seed by seed."""
+    apart = late(curve) - late(exact)
+    error = apart.std(ddof=1) / len(apart) ** 0.5
+    return f"{apart.mean():+.4f} ± {error:.4f}"
+
+
+def write(path: str, every: int, found: dict[str, dict[str, np.ndarray]]) -> None:
+    with open(path, "w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["form", "metric", "seed", "update", "value"])
+        for form, metrics in found.items():
+            for name, curve in metrics.items():
+                for (at, seed), value in np.ndenumerate(curve):
+                    table.writerow([form, name, seed, every * (at + 1), f"{value:.6g}"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--task", default="walker-walk")
+    parser.add_argument("--agent", default="dreamer", choices=list(AGENTS))
+    parser.add_argument("--preset", default="tiny")
+    parser.add_argument("--seeds", type=int, default=4, help="how many, two or more")
+    parser.add_argument("--updates", type=int, default=300)
+    parser.add_argument("--every", type=int, default=50, help="updates between looks")
+    parser.add_argument("--cache", help="folder of the compilation cache")
+    parser.add_argument("--csv", help="write all curves here")
+    given = parser.parse_args()
+    keep_compiled(given.cache)
+    forms = FORMS if jax.default_backend() == "gpu" else FORMS[:-1]
+    found = {form: curves(given, form) for form in forms}
+    if given.csv:
+        write(given.csv, given.every, found)
+    others = forms[1:]
+    print(f"| {given.agent} {given.preset}, {given.seeds} seeds | {EXACT} |", end="")
+    print("".join(f" {form} |" for form in others))
+    print("| --- |" + " --- |" * len(found))
+    for name, exact in found[EXACT].items():
+        cells = "".join(f" {more(found[form][name], exact)} |" for form in others)
+        print(f"| {name} | {late(exact).mean():.4f} |{cells}")
+
+
+if __name__ == "__main__":
+    main()
