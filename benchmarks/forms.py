@@ -3,19 +3,22 @@
     python benchmarks/forms.py --preset lean --seeds 10 --updates 3000    # on a GPU
     python benchmarks/forms.py --preset tiny --seeds 4 --updates 300      # on a CPU
 
-Every form begins with the same learners and makes the same updates: the same random
-steps of a body are replayed, in the same batches, with the same noise. What they come
-to differs by rounding and by what rounding grows into, so single seeds part, but their
-mean must not. Shown are the metrics of the last third of all updates: the mean over
-seeds in float32, then how much more it is in the other forms, with the standard error
-over seeds. A form that learns worse shows it in the losses of the model and in the
-return that its policy imagines, without the luck of exploration.
+Every form begins with the same learners and makes the same updates: what they have
+lived through is replayed, in the same batches, with the same noise. That is the random
+steps before learning or, with `--frames`, a life of so many frames in float32. What
+they come to differs by rounding and by what rounding grows into, so single seeds part,
+but their mean must not. Shown are the metrics of the last third of all updates: the
+mean over seeds in float32, then how much more it is in the other forms, with the
+standard error over seeds. A form that learns worse shows it in the losses of the model
+and in the return that its policy imagines, without the luck of exploration.
 """
 
 import argparse
 import csv
 import os
+import tempfile
 import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -24,6 +27,7 @@ from fallow import options
 from fallow.agents import AGENTS
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.fleet import Fleet, build_agent
+from fallow.agents.programs import Shards
 from fallow.records import Branch
 
 EXACT = "float32"
@@ -32,14 +36,33 @@ FORMS = [EXACT, "bfloat16", "kernels"]
 """The last is bfloat16 too."""
 
 
-def curves(given: argparse.Namespace, form: str) -> dict[str, np.ndarray]:
-    """(n, seeds) each metric, every so many updates."""
+def fleet_of(given: argparse.Namespace, form: str) -> Fleet:
+    """New learners that compute in a form."""
     os.environ["FALLOW_KERNELS"] = "default" if form == "kernels" else "off"
     name, changes = options.parse(given.preset)
     changes["compute"] = EXACT if form == EXACT else "bfloat16"
     agent = build_agent(given.task, given.agent, options.render(name, changes))
-    fleet = Fleet(given.task, agent, [Branch(seed) for seed in range(given.seeds)])
-    fleet.run(agent.schedule.prefill_steps * fleet.frames_per_step)
+    return Fleet(given.task, agent, [Branch(seed) for seed in range(given.seeds)])
+
+
+def live(given: argparse.Namespace, folder: Path) -> Shards:
+    """The learners that all forms begin with; their replay is in `folder`."""
+    fleet = fleet_of(given, EXACT)
+    prefill = fleet.schedule.prefill_steps * fleet.frames_per_step
+    fleet.run(max(prefill, given.frames))
+    for branch in range(given.seeds):
+        fleet.buffer.save(branch, folder / str(branch))
+    return fleet.state
+
+
+def curves(
+    given: argparse.Namespace, form: str, state: Shards, folder: Path
+) -> dict[str, np.ndarray]:
+    """(n, seeds) each metric, every so many updates."""
+    fleet = fleet_of(given, form)
+    fleet.state = fleet.programs.copied(state)
+    for branch in range(given.seeds):
+        fleet.buffer.load(branch, folder / str(branch))
     begin, seen = time.perf_counter(), []
     for _ in range(given.updates // given.every):
         fleet.learn(given.every)
@@ -50,7 +73,7 @@ def curves(given: argparse.Namespace, form: str) -> dict[str, np.ndarray]:
 
 def late(curve: np.ndarray) -> np.ndarray:
     """(seeds,) mean of the last third."""
-    return curve[-(-2 * len(curve) // 3) :].mean(0)
+    return curve[2 * len(curve) // 3 :].mean(0)
 
 
 def more(curve: np.ndarray, exact: np.ndarray) -> str:
@@ -76,6 +99,7 @@ def main() -> None:
     parser.add_argument("--agent", default="dreamer", choices=list(AGENTS))
     parser.add_argument("--preset", default="tiny")
     parser.add_argument("--seeds", type=int, default=4, help="how many, two or more")
+    parser.add_argument("--frames", type=int, default=0, help="of a life before")
     parser.add_argument("--updates", type=int, default=300)
     parser.add_argument("--every", type=int, default=50, help="updates between looks")
     parser.add_argument("--cache", help="folder of the compilation cache")
@@ -83,7 +107,9 @@ def main() -> None:
     given = parser.parse_args()
     keep_compiled(given.cache)
     forms = FORMS if jax.default_backend() == "gpu" else FORMS[:-1]
-    found = {form: curves(given, form) for form in forms}
+    with tempfile.TemporaryDirectory() as name:
+        state = live(given, Path(name))
+        found = {form: curves(given, form, state, Path(name)) for form in forms}
     if given.csv:
         write(given.csv, given.every, found)
     others = forms[1:]
