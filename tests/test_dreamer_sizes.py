@@ -28,7 +28,7 @@ N_TIMES = 6 if ON_GPU else 1
 """Calls of one program with the same numbers."""
 FEW = {"batch": 2, "length": 2, "n_starts": 4, "horizon": 3}
 N_COLUMNS, N_ACTUATORS = 24, 6
-NEEDS_GPU = pytest.mark.skipif(not ON_GPU, reason="needs a GPU; lean's are held here")
+NEEDS_GPU = pytest.mark.skipif(not ON_GPU, reason="needs a GPU; others are held here")
 
 
 def config_of(preset: str) -> Config:
@@ -131,7 +131,7 @@ def test_draws_are_the_plain_ones(monkeypatch, preset) -> None:
     assert (own != plain).mean() < 1e-5
 
 
-@pytest.mark.parametrize("n_worlds", [4, 10])
+@pytest.mark.parametrize("n_worlds", [pytest.param(4, marks=NEEDS_GPU), 10])
 @pytest.mark.parametrize("preset", ["lean", pytest.param("paper", marks=NEEDS_GPU)])
 def test_acts_are_those_of_float32(monkeypatch, preset, n_worlds) -> None:
     """In a life's worlds and an evaluation's, step by step; an episode ends midway."""

@@ -63,13 +63,14 @@ def test_a_table_of_evaluations(whole) -> None:
 
 def test_a_preset_with_sizes_changed(tmp_path) -> None:
     """Learns with them, and is told from the preset wherever its name stands."""
-    preset = "micro:horizon=3,pretrain_updates=2"
+    preset = "micro:pretrain_updates=2,prefill_transitions=90"
     run = training.Run(TASK, "dreamer", preset, (Branch(0),), 120, 80, 1)
     table = training.train(run, tmp_path / "run")
     assert {row.preset for row in read_results(table)} == {preset}
     assert training.Run.read(tmp_path / "run") == run
     agent = build_agent(TASK, preset=preset)
-    assert agent.config == dataclasses.replace(MICRO, horizon=3, pretrain_updates=2)
+    changes = {"pretrain_updates": 2, "prefill_transitions": 90}
+    assert agent.config == dataclasses.replace(MICRO, **changes)
     assert agent.schedule.pretrain_updates == 2
 
 
