@@ -64,9 +64,11 @@ def test_a_table_of_evaluations(whole) -> None:
 def test_a_preset_with_sizes_changed(tmp_path) -> None:
     """Learns with them, and is told from the preset wherever its name stands."""
     preset = "micro:pretrain_updates=2,prefill_transitions=90"
-    run = training.Run(TASK, "dreamer", preset, (Branch(0),), 120, 80, 1)
+    run = training.Run(TASK, "dreamer", preset, (Branch(0),), 240, 160, 1)
     table = training.train(run, tmp_path / "run")
-    assert {row.preset for row in read_results(table)} == {preset}
+    rows = read_results(table)
+    assert {row.preset for row in rows} == {preset}
+    assert rows[-1].updates >= 2
     assert training.Run.read(tmp_path / "run") == run
     agent = build_agent(TASK, preset=preset)
     changes = {"pretrain_updates": 2, "prefill_transitions": 90}
