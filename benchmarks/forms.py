@@ -105,6 +105,8 @@ def main() -> None:
     parser.add_argument("--cache", help="folder of the compilation cache")
     parser.add_argument("--csv", help="write all curves here")
     given = parser.parse_args()
+    if given.seeds < 2 or not 0 < given.every <= given.updates:
+        parser.error("give two seeds or more, and at least as many updates as --every")
     keep_compiled(given.cache)
     forms = FORMS if jax.default_backend() == "gpu" else FORMS[:-1]
     with tempfile.TemporaryDirectory() as name:

@@ -99,6 +99,9 @@ def main() -> None:
     }
     for rows in tables.values():
         print_curve(rows)
+    short = [p for p, rows in tables.items() if len({r.seed for r in rows}) < 2]
+    if len(tables) > 1 and short:
+        parser.error(f"{short[0]} has fewer than two seeds; it cannot be compared")
     if len(tables) > 1:
         print_together(tables)
 
