@@ -7,6 +7,7 @@ import webbrowser
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from statistics import mean
 
 import made_up_study as made_up
 import pytest
@@ -158,6 +159,33 @@ def test_a_study_that_runs_is_not_taken_for_a_finished_one(
     assert "This report is partial: 0 of 10 branches are finished" in text
     assert "gain, passive, seeds 0, 1, 2, 3, 4: 5 of 9 evaluations" in text
     assert "beat" not in text
+
+
+def test_what_is_known_so_far(tmp_path: Path, run) -> None:
+    """Some branches stopped early; up to there all are compared."""
+    rows = [r for r in made_up.rows(PAIR) if r.seed == 0 or r.branch_frame < 90_000]
+    folder = made_up.folder(tmp_path / "stopped", rows)
+    code, out, error = run("report", folder, "--until", "85000", "--tables")
+    assert code == 0, error
+    early = [r for r in rows if 40_000 <= r.branch_frame <= 85_000]
+    passive = [r.mean_return for r in early if r.rule == "passive"]
+    assert len(passive) == 5 * 5 and f"{mean(passive):.0f} ± " in out
+    assert "mean of 5 evaluations" in " ".join(out.split())
+    text = (folder / "report.html").read_text()
+    assert "Evaluations after branch frame 85,000 are left out" in text
+    assert "partial" not in text
+    later = study_page.write_report(folder, until_frame=105_000).read_text()
+    assert "This report is partial: 2 of 10 branches came to branch frame" in later
+
+
+@pytest.mark.parametrize(
+    ("until", "message"),
+    [(44_000, "44,000.* at 40,000 is so early: the first is at 45,000"), (0, "is 0;")],
+)
+def test_nothing_is_known_so_early(tmp_path: Path, until: int, message: str) -> None:
+    folder = made_up.folder(tmp_path / "study", made_up.rows(PAIR))
+    with pytest.raises(FallowError, match=message):
+        read_study(folder, until)
 
 
 def test_evaluations_before_the_change_only(text_of: Callable[..., str]) -> None:

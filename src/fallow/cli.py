@@ -160,6 +160,8 @@ class Report:
     """The study's folder."""
     compare: Path | None = None
     """Another study's folder: put the two side by side on a page of its own."""
+    until: int | None = None
+    """Leave out evaluations after this branch frame, to compare what came so far."""
     tables: bool = False
     """Show the tables here as well."""
     open: bool = False
@@ -172,9 +174,9 @@ class Report:
         if self.tables:
             self._show_tables()
         if self.compare is None:
-            page = write_report(self.folder)
+            page = write_report(self.folder, self.until)
         else:
-            page = write_comparison(self.folder, self.compare)
+            page = write_comparison(self.folder, self.compare, self.until)
         print(f"report: {page}")
         if self.open:
             import webbrowser
@@ -188,7 +190,8 @@ class Report:
         from fallow.report.formats import terminal
         from fallow.report.study_page import sentences, tables
 
-        study, console = read_study(self.folder), Console(highlight=False)
+        study = read_study(self.folder, self.until)
+        console = Console(highlight=False)
         for table in tables(study):
             console.print(terminal(table), "")
         for sentence in sentences(study):

@@ -27,13 +27,15 @@ NOTES = (
 )
 
 
-def write_comparison(folder: str | Path, other: str | Path) -> Path:
+def write_comparison(
+    folder: str | Path, other: str | Path, until_frame: int | None = None
+) -> Path:
     """Write `compare-OTHER.html` into the first study's folder.
 
     Raises:
-        FallowError: one of them is no study.
+        FallowError: as `read_study` does, for one of them.
     """
-    studies = (read_study(folder), read_study(other))
+    studies = (read_study(folder, until_frame), read_study(other, until_frame))
     second = file_name(studies[1].name)
     return write_page(
         content_of(*studies), studies[0].folder / f"compare-{second}.html"

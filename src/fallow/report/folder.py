@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fallow import options
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import SHIFT_FRAME, Drift, Permanent, Recurring
 from fallow.errors import FallowError
@@ -44,6 +45,8 @@ class Study:
     """By the id of a branch or trunk."""
     trunk_sets: dict[str, str] = field(default_factory=dict)
     """The name of the set of each trunk id, where there are several."""
+    until_frame: int | None = None
+    """Since the branch point: later evaluations are left out; None: none are."""
     notes: tuple[str, ...] = ()
     """Sentences on what is odd about the folder."""
 
@@ -99,15 +102,21 @@ class Study:
         last, every = plan.get("branch_frames"), plan.get("evaluate_frames")
         if not isinstance(last, int) or not isinstance(every, int) or every < 1:
             return None
+        if self.until_frame is not None:
+            last = min(last, self.until_frame)
         frames = range(every // 2, last + 1, every)
         return sum(frame >= self.shift_frame for frame in frames)
 
 
-def read_study(folder: str | Path) -> Study:
+def read_study(folder: str | Path, until_frame: int | None = None) -> Study:
     """Read a study's folder, finished or not.
 
+    With `until_frame` evaluations after that branch frame are left out, so that
+    branches which came so far can be compared.
+
     Raises:
-        FallowError: there is no study, or its table is not one of this kind.
+        FallowError: there is no study, its table is not one of this kind, or nothing
+            was evaluated between the change and `until_frame`.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -125,7 +134,7 @@ def read_study(folder: str | Path) -> Study:
     rows, torn = _rows(folder / TABLE)
     about, odd = _plan(folder / PLAN)
     plan = about.get("plan", about)
-    return Study(
+    study = Study(
         name=str(plan.get("name") or folder.resolve().name),
         folder=folder,
         rows=tuple(rows),
@@ -137,6 +146,23 @@ def read_study(folder: str | Path) -> Study:
         trunk_sets=trunk_sets_of(about),
         notes=tuple(filter(None, (torn, odd))),
     )
+    return study if until_frame is None else _until(study, until_frame)
+
+
+def _until(study: Study, frame: int) -> Study:
+    """The study as it was at a branch frame."""
+    options.whole("report", "until", frame, at_least=1)
+    since = [r.branch_frame for r in study.rows if r.branch_frame >= study.shift_frame]
+    if min(since, default=frame) > frame or not since:
+        first = f"the first is at {min(since):,}" if since else "there is none yet"
+        raise FallowError(
+            f"report: until is branch frame {frame:,}; no evaluation since the change "
+            f"at {study.shift_frame:,} is so early: {first}"
+        )
+    rows = tuple(row for row in study.rows if row.branch_frame <= frame)
+    note = f"Evaluations after branch frame {frame:,} are left out of every number."
+    notes = (*study.notes, note)
+    return replace(study, rows=rows, until_frame=frame, notes=notes)
 
 
 def planned_of(about: Mapping[str, Any]) -> tuple[Planned, ...]:

@@ -44,9 +44,11 @@ def caveats(study: Study) -> list[str]:
 def counted(study: Study) -> str:
     """How far the study is, in words."""
     whole = sum(branch.value is not None for branch in study.returns().branches)
+    far = study.until_frame
+    done = "are finished" if far is None else f"came to branch frame {far:,}"
     if study.planned:
-        return f"{whole} of {len(study.planned)} branches are finished"
-    return f"{whole} branches are finished"
+        return f"{whole} of {len(study.planned)} branches {done}"
+    return f"{whole} branches {done}"
 
 
 def _key(branch: BranchReturn) -> tuple[str, str]:

@@ -109,13 +109,15 @@ class Content:
     notes: Sequence[str] = ()
 
 
-def write_report(folder: str | Path) -> Path:
+def write_report(folder: str | Path, until_frame: int | None = None) -> Path:
     """Write `report.html` into a study's folder, with its figures and tables beside it.
 
+    The arguments are those of `read_study`.
+
     Raises:
-        FallowError: there is no study, or its table is not one of this kind.
+        FallowError: as `read_study` does.
     """
-    study = read_study(folder)
+    study = read_study(folder, until_frame)
     content = content_of(study)
     made = [*content.tables, *(t for s in content.sections for t in s.tables)]
     write_tables(made, study.folder / TABLES, "table")
