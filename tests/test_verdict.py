@@ -89,6 +89,17 @@ def test_several_rules_have_a_leader_and_a_count() -> None:
     assert verdict(cut)[-1] == "Left out: gain, wmar, seed 2: no row."
 
 
+def test_two_leaders_that_did_the_same() -> None:
+    values = {
+        ("gain", "passive"): PASSIVE,
+        ("gain", "recency"): tuple(value - 9 for value in PASSIVE),
+        ("gain", "reset"): PASSIVE,
+    }
+    last = verdict(table(values))[-1]
+    assert last.startswith("After `gain`, passive and reset reached the most, ")
+    assert last.endswith(" each.")
+
+
 def test_several_tasks_are_told_apart() -> None:
     values = {("gain", "passive"): PASSIVE, ("gain", "recency"): RECENCY}
     _, one, other = verdict(table(values) + table(values, task="cheetah-run"))

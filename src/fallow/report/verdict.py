@@ -102,6 +102,12 @@ def leader(returns: Returns, setting: Setting, digits: int = 0) -> list[str]:
     if lead.mean is None or lead.interval is None:
         return []
     own = _size(reached[first], digits)
+    if not any(lead.values):
+        alike = [
+            r for r in means if not any(difference(returns, setting, r, first).values)
+        ]
+        who = " and ".join(alike)
+        return [f"{_when(setting.condition)} {who} reached the most, {own} each."]
     if lead.clear and lead.mean > 0:
         sure = f"clearly ahead of {second}, by {_size(lead, digits)}"
     else:
