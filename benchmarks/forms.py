@@ -45,14 +45,19 @@ def fleet_of(given: argparse.Namespace, form: str) -> Fleet:
     return Fleet(given.task, agent, [Branch(seed) for seed in range(given.seeds)])
 
 
-def live(given: argparse.Namespace, folder: Path) -> Shards:
-    """The learners that all forms begin with; their replay is in `folder`."""
-    fleet = fleet_of(given, EXACT)
-    prefill = fleet.schedule.prefill_steps * fleet.frames_per_step
-    fleet.run(max(prefill, given.frames))
-    for branch in range(given.seeds):
+def live(fleet: Fleet, frames: int, folder: Path) -> Shards:
+    """What becomes of learners; their replay is in `folder`."""
+    fleet.run(frames)
+    for branch in range(len(fleet.branches)):
         fleet.buffer.save(branch, folder / str(branch))
     return fleet.state
+
+
+def take_up(fleet: Fleet, state: Shards, folder: Path) -> None:
+    """Go on with what `live` left."""
+    fleet.state = fleet.programs.copied(state)
+    for branch in range(len(fleet.branches)):
+        fleet.buffer.load(branch, folder / str(branch))
 
 
 def curves(
@@ -60,9 +65,7 @@ def curves(
 ) -> dict[str, np.ndarray]:
     """(n, seeds) each metric, every so many updates."""
     fleet = fleet_of(given, form)
-    fleet.state = fleet.programs.copied(state)
-    for branch in range(given.seeds):
-        fleet.buffer.load(branch, folder / str(branch))
+    take_up(fleet, state, folder)
     begin, seen = time.perf_counter(), []
     for _ in range(given.updates // given.every):
         fleet.learn(given.every)
@@ -110,7 +113,9 @@ def main() -> None:
     keep_compiled(given.cache)
     forms = FORMS if jax.default_backend() == "gpu" else FORMS[:-1]
     with tempfile.TemporaryDirectory() as name:
-        state = live(given, Path(name))
+        fleet = fleet_of(given, EXACT)
+        prefill = fleet.schedule.prefill_steps * fleet.frames_per_step
+        state = live(fleet, max(prefill, given.frames), Path(name))
         found = {form: curves(given, form, state, Path(name)) for form in forms}
     if given.csv:
         write(given.csv, given.every, found)

@@ -16,7 +16,10 @@ OPTIONS = {
     "reservoir": "reservoir:budget_transitions=256",
     "wmar": "wmar:short_transitions=200,long_transitions=256",
 }
-EVERY_RULE = [OPTIONS.get(name, name) for name in RULES]
+EVERY_RULE = [
+    *(OPTIONS.get(name, name) for name in RULES),
+    "reservoir:budget_transitions=384,stretch_transitions=192",
+]
 
 
 def step(n_worlds: int, serial: int) -> dict[str, np.ndarray]:
@@ -77,7 +80,7 @@ def test_sequences_hold_together_under_every_rule(rule: str, length: int) -> Non
 @settings(max_examples=60, deadline=None)
 def test_contiguity_at_any_wrap(worlds, n, episode, length, capacity, rule) -> None:
     buffer = filled(n, worlds, episode, capacity_transitions=capacity, rule=rule)
-    if length <= n * worlds:
+    if length <= len(buffer):
         assert_contiguous(buffer.sample(6, length))
 
 
@@ -233,6 +236,18 @@ def test_a_bad_step_is_named_and_changes_nothing(changes: dict, message: str) ->
         (lambda: filled(9, rule="recency:window_transitions=-3"), "is -3"),
         (lambda: filled(9, rule="recency:window_transitions=2000"), "2,000 .* 1,000"),
         (lambda: filled(9, rule="reservoir:budget_transitions=5000"), "5,000"),
+        (lambda: filled(9, rule="reservoir:stretch_transitions=100"), "multiple"),
+        (lambda: filled(9, rule="reservoir:stretch_transitions=0"), "64 or more"),
+        (
+            lambda: filled(9, rule="reservoir:budget_transitions=100"),
+            "100; a stretch of 64 steps in each of 2 worlds takes 128",
+        ),
+        (
+            lambda: filled(
+                9, rule="reservoir:budget_transitions=900,stretch_transitions=128"
+            ),
+            "can hold 872",
+        ),
         (lambda: filled(9, rule="wmar"), "smaller one or a larger"),
         (lambda: filled(9, rule="graded:temperature=0"), "temperature is 0"),
         (lambda: filled(9, rule="matched:beta=-1"), "beta is -1"),
@@ -246,7 +261,6 @@ def test_a_bad_step_is_named_and_changes_nothing(changes: dict, message: str) ->
             lambda: filled(900, 1, capacity_transitions=64).sample(4, 300),
             "sequence of 300 steps .* are stored",
         ),
-        (lambda: filled(9, rule=OPTIONS["reservoir"]).sample(4, 4), "masks all 18"),
     ],
 )
 def test_impossible_requests_are_named(make, message: str) -> None:

@@ -71,7 +71,7 @@ def assert_equal(one: Fleet, at: int, other: Fleet, at_other: int) -> None:
         np.testing.assert_array_equal(mine, values[at_other], name)
 
 
-RULES = ("passive", "recency:window_transitions=80", "reservoir:budget_transitions=64")
+RULES = ("passive", "recency:window_transitions=80", "reservoir:budget_transitions=128")
 
 
 @pytest.fixture(scope="module")

@@ -72,17 +72,24 @@ def kept_chunks(rule: str, n_chunks: int, capacity: int, seed: int) -> np.ndarra
     return chosen.parts(book)[-1].start // CHUNK
 
 
-@pytest.mark.parametrize("capacity", [1_000 * CHUNK, 130 * CHUNK])
-def test_the_reservoir_keeps_every_arrival_decile_alike(capacity: int) -> None:
+@pytest.mark.parametrize("stretch", [1, 4])
+@pytest.mark.parametrize("capacity", [1_000 * CHUNK, 110 * CHUNK])
+def test_the_reservoir_keeps_every_arrival_decile_alike(
+    capacity: int, stretch: int
+) -> None:
     """Also when the buffer is far too small for the history."""
     n_chunks, budget, n_runs = 1000, 100, 25
-    rule = f"reservoir:budget_transitions={budget * CHUNK}"
+    options = f"budget_transitions={budget * CHUNK},stretch_transitions={stretch * 64}"
     kept = np.concatenate(
-        [kept_chunks(rule, n_chunks, capacity, seed) for seed in range(n_runs)]
+        [
+            kept_chunks(f"reservoir:{options}", n_chunks, capacity, seed)
+            for seed in range(n_runs)
+        ]
     )
-    assert len(kept) == budget * n_runs
-    share = np.bincount(kept // 100, minlength=10) / (100 * n_runs)
-    sigma = np.sqrt(0.1 * 0.9 / (100 * n_runs))
+    assert len(kept) == budget // stretch * n_runs
+    n_a_decile = 100 // stretch * n_runs
+    share = np.bincount(kept // 100, minlength=10) / n_a_decile
+    sigma = np.sqrt(0.1 * 0.9 / n_a_decile)
     assert abs(share - 0.1).max() < 4 * sigma
 
 
@@ -94,6 +101,29 @@ def test_a_reservoir_never_shows_more_than_its_budget() -> None:
             seen |= set(buffer.sample(16, length)["serial"].ravel().tolist())
     assert 1900 < len(seen) <= 2000
     assert len({serial // CHUNK for serial in seen}) == 2000 // CHUNK
+
+
+@pytest.mark.parametrize("rule", ["reservoir", "wmar:long_transitions=10000"])
+def test_all_is_kept_as_long_as_it_fits(rule: str) -> None:
+    buffer = two_regimes(8_000, 2_000, rule)
+    assert buffer.drawer.parts()[-1].n_steps == 10_000
+    buffer.add(is_first=np.full(1, True), serial=np.full(1, 10_000, np.int32))
+    assert 9_400 < buffer.drawer.parts()[-1].n_steps < 10_000  # what is finished
+
+
+def test_a_long_stretch_has_many_sequences() -> None:
+    """As long as its stretch a sequence is always the same; else it starts anywhere."""
+    starts = {}
+    for stretch in (64, 512):
+        rule = f"reservoir:budget_transitions=2048,stretch_transitions={stretch}"
+        buffer = two_regimes(40_000, 10_000, rule)
+        drawn = [buffer.sample(16, 64)["serial"] for _ in range(200)]
+        starts[stretch] = {int(serial) for batch in drawn for serial in batch[:, 0]}
+        seen = {int(serial) for batch in drawn for serial in batch.ravel()}
+        assert len(seen) == 2048
+        assert len({serial // stretch for serial in seen}) == 2048 // stretch
+    assert len(starts[64]) == 32
+    assert len(starts[512]) > 1500
 
 
 def test_a_full_wmar_keeps_its_newest_and_its_sample() -> None:

@@ -269,11 +269,15 @@ class Fleet:
         """Sweeps for rules that need them, and a look at the metrics."""
         needs = any(drawer.rule.needs_errors for drawer in self.buffer.drawers)
         if needs and self.n_updates and self.n_steps % SWEEP_STEPS == 0:
-            for tickets, indices in self.buffer.sweep():
-                errors = self.programs.errors(self.state, self.buffer.groups, indices)
-                self.buffer.set_errors(tickets, errors)
+            self.sweep()
         if self.n_steps % WATCH_STEPS == 0:
             self.check_finite()
+
+    def sweep(self) -> None:
+        """Note the model's error on every finished chunk, as it is now."""
+        for tickets, indices in self.buffer.sweep():
+            errors = self.programs.errors(self.state, self.buffer.groups, indices)
+            self.buffer.set_errors(tickets, errors)
 
     @property
     def metrics(self) -> Metrics:

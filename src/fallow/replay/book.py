@@ -16,7 +16,7 @@ import numpy as np
 from fallow import options, seeds
 from fallow.errors import FallowError
 from fallow.records import NO_REGIME
-from fallow.replay.spans import Spans, overlaps
+from fallow.replay.spans import Spans, intersect
 from fallow.replay.table import Table
 
 CHUNK = 64
@@ -65,7 +65,7 @@ class Book:
         self.n_stamps = 0
         self._sorted_at = -1  # when what follows was worked out
         self._sorted = self._finished = np.zeros(0, np.int64)
-        self._kept: dict[int, Spans] = {}
+        self._kept: dict[tuple[int, int], Spans] = {}
         self.episodes = Table(
             world=np.int32, start=np.int64, stop=np.int64, regime=np.int16
         )
@@ -164,16 +164,35 @@ class Book:
             self._sorted_at = self.n_stamps
         return self._finished if finished else self._sorted
 
-    def kept(self, budget_transitions: int) -> Spans:
-        """The finished chunks with the largest keys, within a budget; closed spans."""
+    def kept(self, budget_transitions: int, stretch_transitions: int = CHUNK) -> Spans:
+        """A uniform sample of the history within a budget; all, as long as all fits.
+
+        The finished stretches with the largest keys, as closed spans. A stretch is so
+        many steps in a row; its key is that of its first chunk.
+        """
+        if sum(self.heads) <= budget_transitions:
+            return self.stored()
+        asked = budget_transitions, stretch_transitions
         slots = self.slots(finished=True)
-        if budget_transitions not in self._kept:
-            n_kept = budget_transitions // CHUNK
-            if len(slots) > n_kept:
-                threshold = np.partition(self.key[slots], -n_kept)[-n_kept]
-                slots = slots[self.key[slots] >= threshold]
-            self._kept[budget_transitions] = self.chunk_spans(slots, is_closed=True)
-        return self._kept[budget_transitions]
+        if asked not in self._kept:
+            first, n_chunks = self.stretches(stretch_transitions)
+            first = slots[first[n_chunks == stretch_transitions // CHUNK]]
+            n_kept = budget_transitions // stretch_transitions
+            if len(first) > n_kept:
+                threshold = np.partition(self.key[first], -n_kept)[-n_kept]
+                first = first[self.key[first] >= threshold]
+            start = self.chunk[first] * CHUNK
+            stop = start + stretch_transitions
+            self._kept[asked] = Spans(self.world[first], start, stop, is_closed=True)
+        return self._kept[asked]
+
+    def stretches(self, stretch_transitions: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of finished chunks: the place of each stretch's first, and its number."""
+        slots = self.slots(finished=True)
+        number = self.chunk[slots] * CHUNK // stretch_transitions
+        number += self.world[slots] * self.slot_of.shape[1]
+        _, first, n_chunks = np.unique(number, return_index=True, return_counts=True)
+        return first, n_chunks
 
     def stop_of(self, slots: np.ndarray) -> np.ndarray:
         """One past the last serial stored in each slot."""
@@ -188,15 +207,10 @@ class Book:
         oldest = np.maximum(-(-heads // CHUNK) - self.slots_per_world, 0) * CHUNK
         return Spans(np.arange(self.n_worlds), oldest, heads)
 
-    def chunk_spans(
-        self,
-        slots: np.ndarray,
-        weight: np.ndarray | None = None,
-        is_closed: bool = False,
-    ) -> Spans:
+    def chunk_spans(self, slots: np.ndarray, weight: np.ndarray | None = None) -> Spans:
         """Slots, sorted as `slots()` gives them, as spans."""
         start = self.chunk[slots] * CHUNK
-        return Spans(self.world[slots], start, self.stop_of(slots), weight, is_closed)
+        return Spans(self.world[slots], start, self.stop_of(slots), weight)
 
     def newest(self, n_transitions: int) -> Spans:
         """The newest steps: those of all worlds after one time, at most n of them."""
@@ -376,15 +390,3 @@ _HEADER = (
     "running",
     "_lags",
 )
-
-
-def intersect(spans: Spans, stored: Spans) -> Spans:
-    """The parts of `spans` that lie in `stored`; both sorted, none overlapping."""
-    source, target = overlaps(spans, stored)
-    return Spans(
-        spans.world[source],
-        np.maximum(spans.start[source], stored.start[target]),
-        np.minimum(spans.stop[source], stored.stop[target]),
-        None if spans.weight is None else spans.weight[source],
-        spans.is_closed,
-    )

@@ -207,3 +207,15 @@ def overlaps(spans: Spans, others: Spans) -> tuple[np.ndarray, np.ndarray]:
     before = np.cumsum(n_pairs) - n_pairs
     target = first[source] + np.arange(len(source)) - before[source]
     return source, target
+
+
+def intersect(spans: Spans, stored: Spans) -> Spans:
+    """The parts of `spans` that lie in `stored`; both sorted, none overlapping."""
+    source, target = overlaps(spans, stored)
+    return Spans(
+        spans.world[source],
+        np.maximum(spans.start[source], stored.start[target]),
+        np.minimum(spans.stop[source], stored.stop[target]),
+        None if spans.weight is None else spans.weight[source],
+        spans.is_closed,
+    )

@@ -1,0 +1,115 @@
+"""What a rule keeps, a model may learn by heart: its error there and elsewhere.
+
+    python benchmarks/by_heart.py                # four rules, half an hour on two cores
+    python benchmarks/by_heart.py --rules passive reservoir:stretch_transitions=256
+
+The same agents live under `passive`, then learn from the same history under each rule
+in turn, without living on. After that every chunk of the history is shown to the model
+once: its mean error on what the rule let it see and on what no rule but `passive` did.
+The imagined return is what the policy expects, the evaluation what it gets.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from forms import live, take_up  # the benchmark beside this one
+
+from fallow.agents import AGENTS
+from fallow.agents.compiling import keep_compiled
+from fallow.agents.fleet import Fleet, build_agent
+from fallow.agents.programs import Shards
+from fallow.records import Branch
+from fallow.replay.drawer import Drawer
+
+RULES = (
+    "passive",
+    "recency:window_transitions=2048",
+    "reservoir:budget_transitions=2048",
+    "reservoir:budget_transitions=2048,stretch_transitions=512",
+)
+
+
+def fleet_of(given: argparse.Namespace) -> Fleet:
+    agent = build_agent(given.task, given.agent, given.preset)
+    return Fleet(given.task, agent, [Branch(seed) for seed in range(given.seeds)])
+
+
+def learned(given: argparse.Namespace, rule: str, state: Shards, folder: Path) -> Fleet:
+    """The same learners, after so many updates under a rule."""
+    fleet = fleet_of(given)
+    take_up(fleet, state, folder)
+    for drawer in fleet.buffer.drawers:
+        drawer.set_rule(rule)
+    fleet.learn(given.updates)
+    fleet.sweep()
+    return fleet
+
+
+def seen(drawer: Drawer) -> np.ndarray:
+    """Which of the finished chunks the rule lets the model see any step of."""
+    slots = drawer.book.slots(finished=True)
+    chunks = drawer.book.chunk_spans(slots)
+    out = np.zeros(len(slots), bool)
+    for spans in drawer.parts():
+        for world, start, stop in zip(
+            spans.world, spans.start, spans.stop, strict=True
+        ):
+            same = chunks.world == world
+            out |= same & (chunks.start < stop) & (chunks.stop > start)
+    return out
+
+
+def shown(values: np.ndarray) -> str:
+    """Mean over seeds, with the standard error."""
+    return f"{values.mean():.1f} ± {values.std(ddof=1) / len(values) ** 0.5:.1f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--task", default="walker-walk")
+    parser.add_argument("--agent", default="dreamer", choices=list(AGENTS))
+    parser.add_argument("--preset", default="tiny")
+    parser.add_argument("--rules", nargs="+", default=RULES)
+    parser.add_argument("--seeds", type=int, default=5, help="how many, two or more")
+    parser.add_argument("--frames", type=int, default=40_000, help="of life before")
+    parser.add_argument("--updates", type=int, default=3_000, help="under each rule")
+    parser.add_argument("--cache", help="folder of the compilation cache")
+    given = parser.parse_args()
+    if given.seeds < 2:
+        parser.error("give two seeds or more")
+    keep_compiled(given.cache)
+    with tempfile.TemporaryDirectory() as name:
+        state = live(fleet_of(given), given.frames, Path(name))
+        fleets = {rule: learned(given, rule, state, Path(name)) for rule in given.rules}
+    drawn = {
+        rule: [seen(drawer) for drawer in fleet.buffer.drawers]
+        for rule, fleet in fleets.items()
+    }
+    elsewhere = [
+        ~np.any([own for own in masks if not own.all()], axis=0)
+        for masks in zip(*drawn.values(), strict=True)
+    ]
+    print(f"{given.agent} {given.preset}, {given.task}, {given.seeds} seeds:")
+    print(
+        "| rule | error on what is drawn | elsewhere | imagined return | evaluation |"
+    )
+    print("| --- | --- | --- | --- | --- |")
+    for rule, fleet in fleets.items():
+        errors = [
+            drawer.book.error[drawer.book.slots(finished=True)]
+            for drawer in fleet.buffer.drawers
+        ]
+        pairs = list(zip(errors, drawn[rule], elsewhere, strict=True))
+        cells = (
+            np.array([own[mask].mean() for own, mask, _ in pairs]),
+            np.array([own[mask].mean() for own, _, mask in pairs]),
+            np.asarray(fleet.metrics["imagined/return"]),
+            fleet.evaluate().mean(-1),
+        )
+        print(f"| `{rule}` | " + " | ".join(shown(cell) for cell in cells) + " |")
+
+
+if __name__ == "__main__":
+    main()
