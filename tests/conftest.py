@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,9 @@ COMPILED = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 os.environ["FALLOW_CACHE"] = os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+
+TRACED: dict[str, Any] = {}
+"""Programs of this process by their key; see `traced_once`."""
 
 # every condition, with changes inside the first episode of two worlds
 EARLY_CONDITIONS = {
@@ -75,6 +78,28 @@ def assert_close(ours: Any, expected: Any, tolerance: float = 1e-5) -> None:
     for one, other in pairs:
         scale = max(float(np.abs(other).max()), 1e-6)
         np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * scale)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def traced_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fleets that are alike share their programs, where a module has fleets at all.
+
+    Every fleet traces its agent's update anew, which takes seconds.
+    """
+    compiling = sys.modules.get("fallow.agents.compiling")
+    if compiling is None or request.module.__name__ == "test_compiling":
+        yield
+        return
+
+    def found(program: Any, arguments: tuple[Any, ...]) -> Any:
+        key = program._key(arguments)
+        if key not in TRACED:
+            TRACED[key] = program.jitted.lower(*arguments).compile()
+        return TRACED[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(compiling.Program, "_found", found)
+        yield
 
 
 @pytest.fixture
