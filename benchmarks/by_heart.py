@@ -14,14 +14,14 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from forms import live, take_up  # the benchmark beside this one
+from forms import live, shown, take_up  # the benchmark beside this one
 
-from fallow.agents import AGENTS
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.programs import Shards
 from fallow.records import Branch
 from fallow.replay.drawer import Drawer
+from fallow.replay.spans import overlaps
 
 RULES = (
     "passive",
@@ -32,7 +32,7 @@ RULES = (
 
 
 def fleet_of(given: argparse.Namespace) -> Fleet:
-    agent = build_agent(given.task, given.agent, given.preset)
+    agent = build_agent(given.task, preset=given.preset)
     return Fleet(given.task, agent, [Branch(seed) for seed in range(given.seeds)])
 
 
@@ -50,26 +50,15 @@ def learned(given: argparse.Namespace, rule: str, state: Shards, folder: Path) -
 def seen(drawer: Drawer) -> np.ndarray:
     """Which of the finished chunks the rule lets the model see any step of."""
     slots = drawer.book.slots(finished=True)
-    chunks = drawer.book.chunk_spans(slots)
     out = np.zeros(len(slots), bool)
     for spans in drawer.parts():
-        for world, start, stop in zip(
-            spans.world, spans.start, spans.stop, strict=True
-        ):
-            same = chunks.world == world
-            out |= same & (chunks.start < stop) & (chunks.stop > start)
+        out[overlaps(drawer.book.chunk_spans(slots), spans)[0]] = True
     return out
-
-
-def shown(values: np.ndarray) -> str:
-    """Mean over seeds, with the standard error."""
-    return f"{values.mean():.1f} ± {values.std(ddof=1) / len(values) ** 0.5:.1f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--task", default="walker-walk")
-    parser.add_argument("--agent", default="dreamer", choices=list(AGENTS))
     parser.add_argument("--preset", default="tiny")
     parser.add_argument("--rules", nargs="+", default=RULES)
     parser.add_argument("--seeds", type=int, default=5, help="how many, two or more")
@@ -91,7 +80,7 @@ def main() -> None:
         ~np.any([own for own in masks if not own.all()], axis=0)
         for masks in zip(*drawn.values(), strict=True)
     ]
-    print(f"{given.agent} {given.preset}, {given.task}, {given.seeds} seeds:")
+    print(f"{given.preset}, {given.task}, {given.seeds} seeds:")
     print(
         "| rule | error on what is drawn | elsewhere | imagined return | evaluation |"
     )
@@ -108,7 +97,11 @@ def main() -> None:
             np.asarray(fleet.metrics["imagined/return"]),
             fleet.evaluate().mean(-1),
         )
-        print(f"| `{rule}` | " + " | ".join(shown(cell) for cell in cells) + " |")
+        print(
+            f"| `{rule}` | "
+            + " | ".join(shown(cell, digits=1) for cell in cells)
+            + " |"
+        )
 
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ from fallow.agents.compiling import keep_compiled
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.programs import Shards
 from fallow.records import Branch
+from fallow.report.cells import Estimate
+from fallow.study.summary import summarise
 
 EXACT = "float32"
 """What others are held against."""
@@ -79,11 +81,9 @@ def late(curve: np.ndarray) -> np.ndarray:
     return curve[2 * len(curve) // 3 :].mean(0)
 
 
-def more(curve: np.ndarray, exact: np.ndarray) -> str:
-    """By how much a form has more of it than float32, seed by seed."""
-    apart = late(curve) - late(exact)
-    error = apart.std(ddof=1) / len(apart) ** 0.5
-    return f"{apart.mean():+.4f} ± {error:.4f}"
+def shown(values: np.ndarray, digits: int, signed: bool = False) -> str:
+    """Mean over seeds, with the standard error."""
+    return Estimate.of(summarise(values.tolist()), digits, signed).text()
 
 
 def write(path: str, every: int, found: dict[str, dict[str, np.ndarray]]) -> None:
@@ -124,7 +124,8 @@ def main() -> None:
     print("".join(f" {form} |" for form in others))
     print("| --- |" + " --- |" * len(found))
     for name, exact in found[EXACT].items():
-        cells = "".join(f" {more(found[form][name], exact)} |" for form in others)
+        apart = [late(found[form][name]) - late(exact) for form in others]
+        cells = "".join(f" {shown(own, digits=4, signed=True)} |" for own in apart)
         print(f"| {name} | {late(exact).mean():.4f} |{cells}")
 
 

@@ -81,17 +81,20 @@ def assert_close(ours: Any, expected: Any, tolerance: float = 1e-5) -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def traced_once(request: pytest.FixtureRequest) -> Iterator[None]:
+def traced_once() -> Iterator[None]:
     """Fleets that are alike share their programs, where a module has fleets at all.
 
-    Every fleet traces its agent's update anew, which takes seconds.
+    On a processor, where every fleet traces its agent's update anew for seconds.
     """
     compiling = sys.modules.get("fallow.agents.compiling")
-    if compiling is None or request.module.__name__ == "test_compiling":
+    if compiling is None:
         yield
         return
+    own = compiling.Program._found
 
     def found(program: Any, arguments: tuple[Any, ...]) -> Any:
+        if not (program._keep and compiling.on_processor()):
+            return own(program, arguments)
         key = program._key(arguments)
         if key not in TRACED:
             TRACED[key] = program.jitted.lower(*arguments).compile()

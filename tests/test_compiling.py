@@ -14,6 +14,11 @@ from fallow.agents.tdmpc.agent import TdMpc
 from fallow.records import Branch
 
 
+@pytest.fixture(autouse=True, scope="module")
+def traced_once() -> None:
+    """Not here, where it is counted."""
+
+
 class Traced:
     """A function that counts how often it is traced; on a device it never runs."""
 

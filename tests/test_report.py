@@ -173,7 +173,7 @@ def test_what_is_known_so_far(tmp_path: Path, run) -> None:
     assert "mean of 5 evaluations" in " ".join(out.split())
     text = (folder / "report.html").read_text()
     assert "Evaluations after branch frame 85,000 are left out" in text
-    assert "partial" not in text
+    assert "partial" not in text and "--until 85000" in text
     later = study_page.write_report(folder, until_frame=105_000).read_text()
     assert "This report is partial: 2 of 10 branches came to branch frame" in later
 

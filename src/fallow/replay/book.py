@@ -187,7 +187,7 @@ class Book:
         return self._kept[asked]
 
     def stretches(self, stretch_transitions: int) -> tuple[np.ndarray, np.ndarray]:
-        """Of finished chunks: the place of each stretch's first, and its number."""
+        """Of finished chunks: where each stretch begins, and how many it has."""
         slots = self.slots(finished=True)
         number = self.chunk[slots] * CHUNK // stretch_transitions
         number += self.world[slots] * self.slot_of.shape[1]

@@ -152,9 +152,10 @@ def read_study(folder: str | Path, until_frame: int | None = None) -> Study:
 def _until(study: Study, frame: int) -> Study:
     """The study as it was at a branch frame."""
     options.whole("report", "until", frame, at_least=1)
-    since = [r.branch_frame for r in study.rows if r.branch_frame >= study.shift_frame]
-    if min(since, default=frame) > frame or not since:
-        first = f"the first is at {min(since):,}" if since else "there is none yet"
+    frames = sorted({row.branch_frame for row in study.rows})
+    since = [own for own in frames if own >= study.shift_frame]
+    if not since or since[0] > frame:
+        first = f"the first is at {since[0]:,}" if since else "there is none yet"
         raise FallowError(
             f"report: until is branch frame {frame:,}; no evaluation since the change "
             f"at {study.shift_frame:,} is so early: {first}"

@@ -289,7 +289,10 @@ def _commands(study: Study) -> list[str]:
     else:
         words, place = [f"{place}/{PLAN_FILE}"], f"{place}-again"
     study_words = ["fallow", "study", *words, "--out", place]
-    return [shlex.join(study_words), shlex.join(["fallow", "report", place])]
+    page_words = ["fallow", "report", place]
+    if study.until_frame is not None:
+        page_words += ["--until", str(study.until_frame)]
+    return [shlex.join(study_words), shlex.join(page_words)]
 
 
 def _is_like(plan: Mapping[str, Any], known: Plan) -> bool:

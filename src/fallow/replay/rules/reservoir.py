@@ -50,12 +50,14 @@ class Reservoir(Rule):
         stretch, budget = self.stretch_transitions, self.budget_transitions
         owner = "rule 'reservoir'"
         options.whole(owner, "stretch_transitions", stretch, at_least=CHUNK)
-        options.whole(owner, "budget_transitions", budget, at_least=1)
         if stretch % CHUNK:
             raise FallowError(
                 f"{owner}: stretch_transitions is {stretch}; steps are stored "
                 f"in chunks of {CHUNK}, so give a multiple of that"
             )
+        # beside what is kept, every world fills a stretch
+        limit = book.capacity_transitions - book.n_worlds * (stretch - CHUNK)
+        check_budget(self, "budget_transitions", budget, limit)
         least = book.n_worlds * stretch  # so that one is finished when not all fits
         if budget < least:
             raise FallowError(
@@ -63,6 +65,3 @@ class Reservoir(Rule):
                 f"{stretch:,} steps in each of {book.n_worlds} worlds takes {least:,}: "
                 "give at least as many, or a smaller stretch_transitions"
             )
-        # beside what is kept, every world fills a stretch
-        limit = book.capacity_transitions - book.n_worlds * (stretch - CHUNK)
-        check_budget(self, "budget_transitions", budget, limit)
