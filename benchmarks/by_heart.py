@@ -1,6 +1,6 @@
 """What a rule keeps, a model may learn by heart: its error there and elsewhere.
 
-    python benchmarks/by_heart.py                # four rules, half an hour on two cores
+    python benchmarks/by_heart.py                # four rules, ten minutes on two cores
     python benchmarks/by_heart.py --rules passive reservoir:stretch_transitions=256
 
 The same agents live under `passive`, then learn from the same history under each rule
