@@ -2,6 +2,7 @@
 
     python benchmarks/by_heart.py                # four rules, ten minutes on two cores
     python benchmarks/by_heart.py --rules passive reservoir:stretch_transitions=256
+    python benchmarks/by_heart.py --after tiny:model_rate=3e-4   # learns more slowly
 
 The same agents live under `passive`, then learn from the same history under each rule
 in turn, without living on. After that every chunk of the history is shown to the model
@@ -31,14 +32,14 @@ RULES = (
 )
 
 
-def fleet_of(given: argparse.Namespace) -> Fleet:
-    agent = build_agent(given.task, preset=given.preset)
+def fleet_of(given: argparse.Namespace, preset: str) -> Fleet:
+    agent = build_agent(given.task, preset=preset)
     return Fleet(given.task, agent, [Branch(seed) for seed in range(given.seeds)])
 
 
 def learned(given: argparse.Namespace, rule: str, state: Shards, folder: Path) -> Fleet:
     """The same learners, after so many updates under a rule."""
-    fleet = fleet_of(given)
+    fleet = fleet_of(given, given.after or given.preset)
     take_up(fleet, state, folder)
     for drawer in fleet.buffer.drawers:
         drawer.set_rule(rule)
@@ -60,6 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--task", default="walker-walk")
     parser.add_argument("--preset", default="tiny")
+    parser.add_argument("--after", help="preset that learns under a rule, if another")
     parser.add_argument("--rules", nargs="+", default=RULES)
     parser.add_argument("--seeds", type=int, default=5, help="how many, two or more")
     parser.add_argument("--frames", type=int, default=40_000, help="of life before")
@@ -70,7 +72,7 @@ def main() -> None:
         parser.error("give two seeds or more")
     keep_compiled(given.cache)
     with tempfile.TemporaryDirectory() as name:
-        state = live(fleet_of(given), given.frames, Path(name))
+        state = live(fleet_of(given, given.preset), given.frames, Path(name))
         fleets = {rule: learned(given, rule, state, Path(name)) for rule in given.rules}
     drawn = {
         rule: [seen(drawer) for drawer in fleet.buffer.drawers]
@@ -80,7 +82,7 @@ def main() -> None:
         ~np.any([own for own in masks if not own.all()], axis=0)
         for masks in zip(*drawn.values(), strict=True)
     ]
-    print(f"{given.preset}, {given.task}, {given.seeds} seeds:")
+    print(f"{given.after or given.preset}, {given.task}, {given.seeds} seeds:")
     print(
         "| rule | error on what is drawn | elsewhere | imagined return | evaluation |"
     )
