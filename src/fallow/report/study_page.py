@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from fallow.errors import FallowError
 from fallow.report import advantages, lived, pictures
 from fallow.report.cells import Table
 from fallow.report.drawing import for_page
@@ -219,7 +220,27 @@ def tables(study: Study) -> list[Table]:
     """The tables of a study, in the paper's layout where it is one of the paper's."""
     if not study.rows:
         return []
-    return tables_of(study.rows, study.name, **study.protocol)
+    return tables_of(study.rows, layout_name(study), **study.protocol)
+
+
+def layout_name(study: Study) -> str:
+    """The named study that it holds, whatever it is called itself; else its own name.
+
+    One holds another when it has all its conditions and rules, or more, and the same
+    protocol. Of several held ones it is the largest.
+    """
+    if study.name in STUDIES:
+        return study.name
+    try:
+        plan = Plan.from_content(study.plan.get("plan", study.plan))
+    except (FallowError, TypeError, ValueError):
+        return study.name  # none, or one of another version
+    held = [
+        (len(known.pairs()), name)
+        for name, known in STUDIES.items()
+        if known.pairs() <= plan.pairs() and known.protocol == plan.protocol
+    ]
+    return max(held)[1] if held else study.name
 
 
 def _sections(study: Study) -> list[Section]:
