@@ -25,7 +25,7 @@ from fallow.report.progress import progress
 from fallow.report.saving import Picture, named_apart, save
 from fallow.report.tables import tables_of
 from fallow.report.verdict import verdict
-from fallow.study.named import STUDIES
+from fallow.study.named import STUDIES, held_study, is_like
 from fallow.study.plan import PLAN_FILE, Plan
 
 TEMPLATE = Path(__file__).with_name("study_page.html")
@@ -220,27 +220,9 @@ def tables(study: Study) -> list[Table]:
     """The tables of a study, in the paper's layout where it is one of the paper's."""
     if not study.rows:
         return []
-    return tables_of(study.rows, layout_name(study), **study.protocol)
-
-
-def layout_name(study: Study) -> str:
-    """The named study that it holds, whatever it is called itself; else its own name.
-
-    One holds another when it has all its conditions and rules, or more, and the same
-    protocol. Of several held ones it is the largest.
-    """
-    if study.name in STUDIES:
-        return study.name
-    try:
-        plan = Plan.from_content(study.plan.get("plan", study.plan))
-    except (FallowError, TypeError, ValueError):
-        return study.name  # none, or one of another version
-    held = [
-        (len(known.pairs()), name)
-        for name, known in STUDIES.items()
-        if known.pairs() <= plan.pairs() and known.protocol == plan.protocol
-    ]
-    return max(held)[1] if held else study.name
+    plan = _plan(study)
+    name = study.name if plan is None else held_study(plan)
+    return tables_of(study.rows, name, **study.protocol)
 
 
 def _sections(study: Study) -> list[Section]:
@@ -301,12 +283,11 @@ def _shown(value: Any) -> str:
 
 def _commands(study: Study) -> list[str]:
     """What makes the study again, and its page."""
-    plan = study.plan.get("plan", study.plan)
-    place, name = study.folder.name or ".", str(plan.get("name", study.name))
-    if name in STUDIES and _is_like(plan, STUDIES[name]):
-        words = [name, "--preset", str(plan["preset"])]
-        if list(plan["seeds"]) != list(STUDIES[name].seeds):
-            words += ["--seeds", ",".join(str(seed) for seed in plan["seeds"])]
+    plan, place = _plan(study), study.folder.name or "."
+    if plan is not None and plan.name in STUDIES and is_like(plan, plan.name):
+        words = [plan.name, "--preset", plan.preset]
+        if plan.seeds != STUDIES[plan.name].seeds:
+            words += ["--seeds", ",".join(str(seed) for seed in plan.seeds)]
     else:
         words, place = [f"{place}/{PLAN_FILE}"], f"{place}-again"
     study_words = ["fallow", "study", *words, "--out", place]
@@ -316,8 +297,9 @@ def _commands(study: Study) -> list[str]:
     return [shlex.join(study_words), shlex.join(page_words)]
 
 
-def _is_like(plan: Mapping[str, Any], known: Plan) -> bool:
-    """Whether a plan is a known one but for its preset, its seeds and its device."""
-    apart = {"preset", "seeds", "device", "seeds_per_fleet"}
-    told = json.loads(json.dumps(known.content()))
-    return all(plan.get(name) == told[name] for name in told.keys() - apart)
+def _plan(study: Study) -> Plan | None:
+    """The plan itself; None: there is none, or this version of Fallow has no such."""
+    try:
+        return Plan.from_content(study.plan.get("plan", study.plan))
+    except (FallowError, TypeError, ValueError):
+        return None

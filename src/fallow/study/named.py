@@ -110,6 +110,41 @@ def find_plan(name: str, preset: str | None = None, seeds: str | None = None) ->
     return plan if seeds is None else part(plan, options.seeds(seeds))
 
 
+def is_like(plan: Plan, name: str, *apart: str) -> bool:
+    """Whether a plan is a named study's but for its preset, seeds and device.
+
+    And but for what else is set `apart`.
+    """
+    free = ("preset", "seeds", "device", "seeds_per_fleet", *apart)
+    own = {field: getattr(plan, field) for field in free}
+    return dataclasses.replace(STUDIES[name], **own) == plan
+
+
+def held_study(plan: Plan) -> str:
+    """The named study that a plan is, or holds under another name; else its own name.
+
+    It holds one when it has all its conditions and rules, or more, and its protocol.
+    Of several held ones it is the largest.
+    """
+    if plan.name in STUDIES:
+        return plan.name
+    own, sizes = _pairs(plan), {}
+    for name, known in STUDIES.items():
+        if _pairs(known) <= own and is_like(plan, name, "name", "cells", "save_frames"):
+            sizes[name] = len(_pairs(known))
+    return max(sizes, key=sizes.__getitem__, default=plan.name)
+
+
+def _pairs(plan: Plan) -> set[tuple[str, ...]]:
+    """Each rule under each condition of a task, an agent and a set of trunks."""
+    return {
+        (cell.task, cell.agent, cell.trunk_set, condition, rule)
+        for cell in plan.cells
+        for condition in cell.conditions
+        for rule in cell.rules
+    }
+
+
 def part(plan: Plan, seeds: Sequence[int]) -> Plan:
     """The part of a plan with some of its seeds, all conditions and all rules."""
     for seed in seeds:

@@ -131,27 +131,6 @@ class Plan:
         """All rules, each once."""
         return _once(text for cell in self.cells for text in cell.rules)
 
-    @property
-    def protocol(self) -> tuple[int, ...]:
-        """The numbers that results depend on, whatever is compared."""
-        return (
-            self.trunk_frames,
-            self.branch_frames,
-            self.shift_frame,
-            self.evaluate_frames,
-            self.n_episodes,
-            self.capacity_transitions,
-        )
-
-    def pairs(self) -> set[tuple[str, ...]]:
-        """Each rule under each condition of a task, an agent and a set of trunks."""
-        return {
-            (cell.task, cell.agent, cell.trunk_set, condition, rule)
-            for cell in self.cells
-            for condition in cell.conditions
-            for rule in cell.rules
-        }
-
     def trunk(self, cell: Cell, seed: int) -> PlannedTrunk:
         """The trunk of a seed in a cell."""
         training_seed = seed
