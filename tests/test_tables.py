@@ -119,6 +119,15 @@ def test_a_sign_that_is_not_the_papers_is_marked() -> None:
     assert (same["the paper"], same["sign"]) == ("0", "")  # the paper's means are equal
 
 
+@pytest.mark.parametrize("apart", [0.4, -0.4])
+def test_a_difference_printed_as_0_has_no_sign(apart) -> None:
+    passive = TABLE1["damage", "passive"]
+    even = TABLE1 | {("damage", "recency"): tuple(x + apart for x in passive)}
+    made = tables_of(table(even), "table1")[1]
+    row = cells(made, Change="Actuator damage", Difference="Recency - Passive")
+    assert (row["ours"], row["sign"]) == ("0 ± 0", "")
+
+
 def test_returns_by_regime() -> None:
     regimes = tables_of(table(TABLE1), "table1")[2]
     for regime, shift in (("0, original", 2.0), ("1, changed", -1.6)):

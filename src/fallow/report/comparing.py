@@ -116,7 +116,8 @@ def differences_table(
         cells += [*line.extra, Estimate.of(own, digits, signed=True)]
         if with_paper:
             cells.append(_published(line.published, digits, signed=True))
-            cells.append(Words(sign_words(own, line.published)))
+            paper_sign = line.published.sign if line.published else 0
+            cells.append(Words(sign_words(own.mean, paper_sign, digits)))
         cells += [Span(own.interval, digits), Span(own.bootstrap, digits)]
         cells.append(Count(own.n_positive, own.n))
         if with_calm:
@@ -146,11 +147,10 @@ def differences_table(
     )
 
 
-def sign_words(ours: Summary, published: Published | None) -> str:
-    """Whether our difference has the paper's sign."""
-    if published is None or not ours.mean or not published.sign:
-        return ""
-    return "agrees" if (ours.mean > 0) == (published.sign > 0) else "differs"
+def sign_words(ours: float | None, other: float | None, digits: int) -> str:
+    """Whether two differences have one sign; one that is printed as 0 has none."""
+    both = round(ours or 0, digits) * round(other or 0, digits)
+    return "agrees" if both > 0 else "differs" if both else ""
 
 
 def missing_notes(missing: Iterable[Missing]) -> list[str]:

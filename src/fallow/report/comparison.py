@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fallow.report.cells import Cell, Estimate, Table, Words, digits_for
+from fallow.report.comparing import sign_words
 from fallow.report.folder import Study, read_study
 from fallow.report.names import baseline_of, rule_order, setting_order
 from fallow.report.pictures import return_pictures, titled
@@ -85,14 +86,13 @@ def differences(one: Study, other: Study, names: Sequence[str]) -> Table:
 def _row(
     setting: Setting, rule: str, against: str, pair: Sequence[Summary], digits: int
 ) -> tuple[Cell, ...]:
-    first, second = (own.mean or 0.0 for own in pair)
     place = f"{setting.task}, {setting.agent}, {setting.preset}"
     return (
         Words(place),
         Words(titled(setting.condition)),
         Words(f"{rule} - {against}"),
         *(Estimate.of(own, digits, signed=True) for own in pair),
-        Words("agrees" if first * second > 0 else "differs"),
+        Words(sign_words(pair[0].mean, pair[1].mean, digits)),
     )
 
 
