@@ -33,9 +33,9 @@ test-extras: $(EXTRAS)/.ready-test
 # held against the kernels multiplies in full precision
 PYTHON := $(BIN)/python
 test-gpu:
-	JAX_DEFAULT_MATMUL_PRECISION=highest $(PYTHON) -m pytest tests/test_dreamer_sizes.py \
+	JAX_DEFAULT_MATMUL_PRECISION=highest $(PYTHON) -m pytest tests/test_fleet_hurry.py \
 		tests/test_dreamer_forms.py tests/test_follow.py tests/test_scalars.py \
-		tests/test_fleet_hurry.py
+		tests/test_dreamer_sizes.py
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check .
