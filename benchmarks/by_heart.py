@@ -20,7 +20,7 @@ from forms import live, shown, take_up  # the benchmark beside this one
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.programs import Shards
-from fallow.records import Branch
+from fallow.core.records import Branch
 from fallow.replay.drawer import Drawer
 from fallow.replay.spans import overlaps
 

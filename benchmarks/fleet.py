@@ -37,8 +37,8 @@ from fallow.agents.compiling import keep_compiled
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.programs import Programs, joined_metrics
 from fallow.agents.tdmpc.cost import plan_flops
+from fallow.core.records import Branch
 from fallow.dynamics.tasks import EPISODE_FRAMES
-from fallow.records import Branch
 from fallow.replay import Field
 from fallow.replay.fleet import FleetBuffer
 

@@ -23,12 +23,12 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from fallow import options
 from fallow.agents import AGENTS
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.programs import Shards
-from fallow.records import Branch
+from fallow.core import options
+from fallow.core.records import Branch
 from fallow.report.cells import Estimate
 from fallow.study.summary import summarise
 

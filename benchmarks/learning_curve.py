@@ -17,7 +17,7 @@ import statistics
 
 from scipy import stats
 
-from fallow.results import Evaluation, read_results
+from fallow.core.results import Evaluation, read_results
 
 REFERENCE = {
     ("dreamer", "walker-walk"): {

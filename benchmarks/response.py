@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 import ruptures
 
+from fallow.core.records import Episode
+from fallow.diagnosis import Example, decide, example
+from fallow.diagnosis.segments import MIN_SEGMENT, PENALTY_FACTOR, change_points
 from fallow.logs import Header, HistoryWriter
 from fallow.logs.log import Log
-from fallow.records import Episode
-from fallow.response import Example, decide, example
-from fallow.response.segments import MIN_SEGMENT, PENALTY_FACTOR, change_points
 
 N_EPISODES, N_STEPS, N_JOINTS = 2000, 500, 6
 N_COLUMNS = 24

@@ -5,7 +5,7 @@
     python benchmarks/response_accuracy.py --json     # the numbers
 
 Every history is what `fallow simulate` writes: 150 episodes of a scripted policy whose
-amplitude drifts. Rows of `example` come from `fallow.response.example`, whose truth is
+amplitude drifts. Rows of `example` come from `fallow.diagnosis.example`, whose truth is
 known without physics; there the policy learns to push along with the velocity, or
 against it.
 
@@ -23,12 +23,12 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from fallow.diagnose import Diagnosis, diagnose_log
+from fallow.diagnosis import VARIANTS, Example, example
+from fallow.diagnosis.decision import AUC_GATE, MAGNITUDE_GATE
+from fallow.diagnosis.pipeline import Diagnosis, diagnose_log
+from fallow.diagnosis.truth import NEAR, decision_delay, location_error, n_false
 from fallow.logs.readers import read_log
 from fallow.logs.simulate import simulate
-from fallow.response import VARIANTS, Example, example
-from fallow.response.decision import AUC_GATE, MAGNITUDE_GATE
-from fallow.response.truth import NEAR, decision_delay, location_error, n_false
 
 N_EPISODES = 150
 CASES = (

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fallow.diagnose import diagnose
+from fallow.diagnosis import Example, example
+from fallow.diagnosis.page import render
+from fallow.diagnosis.phrases import advice
+from fallow.diagnosis.pipeline import diagnose
 from fallow.logs.readers import Columns
-from fallow.report.page import render
-from fallow.report.words import advice
-from fallow.response import Example, example
 
 page = Path(sys.argv[1] if len(sys.argv) > 1 else "page.html")
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from fallow import cli
+from fallow.diagnosis import Example, example
 from fallow.dynamics import Worlds
 from fallow.logs.log import Log
-from fallow.response import Example, example
 
 # programs of the tests run for moments: compiling them must not take longer, and like
 # fleets compile once; told by the environment, since not every test needs jax

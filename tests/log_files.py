@@ -12,9 +12,9 @@ import pyarrow.parquet
 from mcap.writer import Writer as JsonWriter
 from mcap_ros2.writer import Writer as RosWriter
 
+from fallow.core.records import Episode
 from fallow.logs import Header, HistoryWriter
 from fallow.logs.log import Log
-from fallow.records import Episode
 
 STEP_S = 0.02
 JOINT_STATE = "\n".join(

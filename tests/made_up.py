@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from fallow.results import Evaluation
+from fallow.core.results import Evaluation
 
 FRAMES = tuple(range(5_000, 130_000, 10_000))
 AFTER = FRAMES[4:]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from fallow.core.results import Evaluation, write_results
 from fallow.dynamics import Condition
 from fallow.report.theory import stale_shares
-from fallow.results import Evaluation, write_results
 
 SHIFT_FRAME, TRUNK_FRAMES = 40_000, 200_000
 FRAMES = tuple(range(5_000, 130_000, 10_000))

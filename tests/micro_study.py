@@ -9,7 +9,7 @@ from test_fleet import MICRO
 
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet
-from fallow.results import Evaluation, read_results
+from fallow.core.results import Evaluation, read_results
 from fallow.study import Cell, Plan
 
 PRESET = "micro-study"

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from fallow.core.results import Evaluation, write_results
 from fallow.dynamics import EPISODE_FRAMES, Condition, Worlds
 from fallow.dynamics.scripted import Scripted
 from fallow.logs import Recorder
-from fallow.results import Evaluation, write_results
 
 TASK = "cheetah-run"
 TRUNK_EPISODES, BRANCH_EPISODES, SHIFT_EPISODES = 12, 16, 6

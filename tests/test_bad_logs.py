@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from conftest import diagnosis
 
+from fallow.diagnosis import Example, example
 from fallow.logs.log import Log
-from fallow.response import Example, example
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fallow.errors import FallowError
+from fallow.core import arrayfile
+from fallow.core.errors import FallowError
 from fallow.replay import RULES, Buffer, Field
 
 SMALL = {"world": Field((), "int32"), "serial": Field((), "int64"), "x": Field((2,))}
@@ -362,8 +363,6 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:
 
     from safetensors import SafetensorError
 
-    from fallow import checkpoint
-
     path = tmp_path / "buffer"
     filled(300).save(path)
     good = path.read_bytes()
@@ -372,7 +371,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:
         Path(part).write_bytes(b"half")
         raise SafetensorError("I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(checkpoint, "save_file", no_space)
+    monkeypatch.setattr(arrayfile, "save_file", no_space)
     with pytest.raises(OSError, match="No space") as raised:
         filled(400).save(path)
     assert raised.value.errno == errno.ENOSPC

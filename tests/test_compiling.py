@@ -11,7 +11,7 @@ from fallow.agents.compiling import Program
 from fallow.agents.dreamer import kernels
 from fallow.agents.fleet import Fleet
 from fallow.agents.tdmpc.agent import TdMpc
-from fallow.records import Branch
+from fallow.core.records import Branch
 
 
 @pytest.fixture(autouse=True, scope="module")

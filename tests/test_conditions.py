@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fallow.core.errors import FallowError
 from fallow.dynamics import CONDITIONS, TASKS, Condition
 from fallow.dynamics.simulator import compile_body
-from fallow.errors import FallowError
 
 NAMES = ["none", "gain", "damage", "recurring", "damping", "friction"]
 

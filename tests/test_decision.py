@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from fallow.diagnose import diagnose_log
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
+from fallow.diagnosis import VARIANTS, Example, decide, example
+from fallow.diagnosis.decision import AUC_GATE, MAGNITUDE_GATE, Gate
+from fallow.diagnosis.phrases import advice
+from fallow.diagnosis.pipeline import diagnose_log
+from fallow.diagnosis.truth import truth_of
 from fallow.logs.log import Log
-from fallow.report.words import advice
-from fallow.response import VARIANTS, Example, decide, example
-from fallow.response.decision import AUC_GATE, MAGNITUDE_GATE, Gate
-from fallow.response.truth import truth_of
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 RECURRING = Example((1.0, 0.5, 1.0, 0.5), (40, 60, 80))

@@ -5,16 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fallow.diagnose import diagnose_log
+from fallow.core.results import Evaluation, write_results
+from fallow.demo.phrases import random_return, told_selector, told_trunks
+from fallow.demo.walker import simulate
+from fallow.diagnosis.phrases import advice
+from fallow.diagnosis.pipeline import diagnose_log
 from fallow.dynamics import Condition
 from fallow.logs import read_history
 from fallow.logs.joining import read_joined
 from fallow.logs.simulate import simulate as simulate_history
 from fallow.replay import Rule
-from fallow.report.demo import simulate
-from fallow.report.demo_words import random_return, told_selector, told_trunks
-from fallow.report.words import advice
-from fallow.results import Evaluation, write_results
 from fallow.study import Cell, Plan
 from fallow.study.named import STUDIES
 

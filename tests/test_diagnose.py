@@ -13,11 +13,11 @@ import log_files
 import pytest
 from conftest import diagnosis
 
+from fallow.console import progress
+from fallow.diagnosis import Example, example
 from fallow.logs import HistoryWriter, read_history
 from fallow.logs.log import Log
 from fallow.logs.simulate import simulate
-from fallow.report import progress
-from fallow.response import Example, example
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

@@ -13,7 +13,7 @@ from fallow.agents.dreamer.rssm import Sequence
 from fallow.agents.dreamer.twohot import BINS
 from fallow.agents.shared.layers import n_parameters
 from fallow.agents.shared.twohot import symexp
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 NORM = re.compile(r"norm|_layers\.1\.")
 

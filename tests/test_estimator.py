@@ -8,14 +8,14 @@ import pytest
 from log_files import episodes, observations
 from made_up import table
 
+from fallow.core.errors import FallowError
+from fallow.core.records import Episode
+from fallow.diagnosis import Example, decide, example
+from fallow.diagnosis.truth import decision_delay, location_error, n_false
 from fallow.dynamics import EPISODE_FRAMES, Worlds
-from fallow.errors import FallowError
 from fallow.logs import Header, HistoryWriter, Recorder, read_history
 from fallow.logs.joining import joined, read_joined
-from fallow.records import Episode
 from fallow.report.selector_table import decisions_table, selector_table
-from fallow.response import Example, decide, example
-from fallow.response.truth import decision_delay, location_error, n_false
 from fallow.study.estimator import (
     Agreement,
     Case,

@@ -13,8 +13,16 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from fallow.dynamics import Condition
-from fallow.report import curves, drawing, estimates, overview, saving, sweeps, theory
+from fallow.report import (
+    curves,
+    estimates,
+    overview,
+    saving,
+    sweeps,
+    theory,
+)
 from fallow.study.estimator import Agreement
+from fallow.views import plotting
 
 DEUTERANOPE = np.array(
     [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
@@ -239,7 +247,7 @@ def test_the_overview_names_what_it_shows() -> None:
 
 
 def test_rules_differ_in_colour_and_without_it() -> None:
-    found = drawing.looks([*drawing.RULE_LOOKS, "recency:window_transitions=20000"])
+    found = plotting.looks([*plotting.RULE_LOOKS, "recency:window_transitions=20000"])
     signs = {(str(look.dash), look.marker, look.hollow) for look in found.values()}
     assert len(signs) == len(found)
     paper = [to_rgb(found[rule].colour) for rule in list(found)[:4]]
@@ -251,7 +259,7 @@ def test_rules_differ_in_colour_and_without_it() -> None:
 
 def test_an_unknown_rule_and_a_crowd_of_them_have_looks_too() -> None:
     rules = ["mine", "recency:window_transitions=5", *(f"r{i}" for i in range(9))]
-    assert set(drawing.looks(rules)) == set(rules)
+    assert set(plotting.looks(rules)) == set(rules)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +273,7 @@ def test_an_unknown_rule_and_a_crowd_of_them_have_looks_too() -> None:
     ],
 )
 def test_names_for_people(text: str, shown: str) -> None:
-    assert drawing.shown_option(text) == shown
+    assert plotting.shown_option(text) == shown
 
 
 def test_a_picture_is_saved_in_three_formats_the_same_every_time(
@@ -280,6 +288,6 @@ def test_a_picture_is_saved_in_three_formats_the_same_every_time(
     assert svg.startswith(b"<?xml") and b"Recency advantage D" in svg
     assert pdf.startswith(b"%PDF")
     with Image.open(tmp_path / "a" / "one.png") as image:
-        assert image.width == pytest.approx(200 * drawing.WIDTH_IN, abs=2)
+        assert image.width == pytest.approx(200 * plotting.WIDTH_IN, abs=2)
         assert image.getpixel((0, 0))[:3] == (255, 255, 255)
     assert made("b") == [svg, png, pdf]

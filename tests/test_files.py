@@ -1,6 +1,6 @@
 import pytest
 
-from fallow import files
+from fallow.core import files
 
 
 def test_a_file_is_there_whole_or_not_at_all(tmp_path) -> None:

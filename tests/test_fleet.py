@@ -8,14 +8,14 @@ import jax
 import numpy as np
 import pytest
 
-from fallow import checkpoint
 from fallow.agents import AGENTS, memory, saving
 from fallow.agents.dreamer.agent import Dreamer
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet, LearningError, build_agent
-from fallow.errors import FallowError
+from fallow.core import arrayfile
+from fallow.core.errors import FallowError
+from fallow.core.records import Branch
 from fallow.logs import read_history
-from fallow.records import Branch
 
 MICRO = dataclasses.replace(
     PRESETS["tiny"],
@@ -235,14 +235,14 @@ def test_numbers_that_are_none_stop_the_run(tmp_path) -> None:
 
 def test_a_full_disk_keeps_the_last_checkpoint(three, tmp_path, monkeypatch) -> None:
     saving.save(three, tmp_path / "saved")
-    write, n_written = checkpoint.save, iter(range(100))
+    write, n_written = arrayfile.save, iter(range(100))
 
     def fails_on_the_third(*arguments) -> None:
         if next(n_written) == 3:
             raise OSError(28, "No space left on device")
         write(*arguments)
 
-    monkeypatch.setattr(checkpoint, "save", fails_on_the_third)
+    monkeypatch.setattr(arrayfile, "save", fails_on_the_third)
     with pytest.raises(OSError, match="No space"):
         saving.save(three, tmp_path / "saved")
     monkeypatch.undo()

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.replay import Buffer, Field
 from fallow.replay.fleet import FleetBuffer
 

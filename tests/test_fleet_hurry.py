@@ -20,8 +20,8 @@ from fallow.agents.dreamer.agent import Dreamer
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet
 from fallow.agents.programs import Programs
+from fallow.core.records import Branch
 from fallow.dynamics import TASKS
-from fallow.records import Branch
 from fallow.replay.fleet import FleetBuffer
 
 ON_GPU = tiles.on_gpu()

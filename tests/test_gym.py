@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from fallow.core.errors import FallowError
 from fallow.dynamics import TASKS
 from fallow.dynamics.gym import ShiftDynamics, environment_id
-from fallow.errors import FallowError
 
 THEIRS = ["HalfCheetah-v5", "Walker2d-v5"]
 

@@ -13,10 +13,10 @@ from conftest import roll
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fallow.core.errors import FallowError
+from fallow.core.records import Episode
 from fallow.dynamics import Worlds
-from fallow.errors import FallowError
 from fallow.logs import Header, HistoryWriter, Recorder, read_history, resimulate
-from fallow.records import Episode
 
 HEADER = Header(
     columns=("position [m]", "velocity [m/s]"),

@@ -6,8 +6,8 @@ import numpy as np
 from test_fleet import assert_equal, fleet_of, lived
 
 from fallow.agents.results import Results
-from fallow.records import Branch
-from fallow.results import Label
+from fallow.core.records import Branch
+from fallow.core.results import Label
 
 BRANCHES = (Branch(3), Branch(4, "recurring:shift_frame=300,period_frames=300"))
 BEGIN = 75  # learning, and 300 frames lived: the second branch has just changed

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
-from fallow.errors import FallowError
 from fallow.study import Cell, Plan
 from fallow.study.fleets import check_fit, fleets_of
 from fallow.study.named import STUDIES, find_plan, part, read_toml

@@ -11,11 +11,11 @@ import log_files
 import numpy as np
 import pytest
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
+from fallow.diagnosis import Example, decide, example
 from fallow.logs import HistoryWriter, read_history
 from fallow.logs.log import Log
 from fallow.logs.readers import READERS, Columns, logs_in, read_log
-from fallow.response import Example, decide, example
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 TRUTH = Example(n_episodes=24, change_points=(12,), n_steps=40)
@@ -219,7 +219,7 @@ def test_a_missing_library_is_named_with_its_extra(
 def test_reading_imports_only_what_the_format_needs(log: Log, tmp_path: Path) -> None:
     path = log_files.write("history", log, tmp_path)
     code = (
-        "import sys; from fallow.diagnose import diagnose;"
+        "import sys; from fallow.diagnosis.pipeline import diagnose;"
         f"diagnose({str(path)!r});"
         "heavy = {'jax', 'torch', 'mujoco', 'matplotlib', 'h5py', 'pyarrow', 'mcap'};"
         "print(heavy & set(sys.modules))"

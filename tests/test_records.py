@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fallow.records import Episode, replay_rows
+from fallow.core.records import Episode, replay_rows
 
 
 def test_replay_rows_by_hand() -> None:

@@ -13,12 +13,12 @@ import made_up_study as made_up
 import pytest
 from matplotlib.figure import Figure
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
+from fallow.core.results import Evaluation, append_results
 from fallow.report import advantages, comparison, pictures, study_page
 from fallow.report.folder import read_study, trunk_sets_of
 from fallow.report.missing import missing
 from fallow.report.saving import Picture, file_name, named_apart
-from fallow.results import Evaluation, append_results
 from fallow.study.named import STUDIES
 
 GAIN = [level for level in made_up.table1() if level.condition == "gain"]

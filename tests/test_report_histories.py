@@ -9,10 +9,10 @@ import pytest
 import small_study
 from PIL import Image
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
+from fallow.core.records import Episode
 from fallow.logs import History, read_history
 from fallow.logs.history import Header
-from fallow.records import Episode
 from fallow.report import drawn, lived, rendering, strips
 from fallow.report.folder import read_study
 

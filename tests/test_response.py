@@ -7,22 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from fallow.errors import FallowError
-from fallow.logs.log import Log
-from fallow.response import Example, decide, example
-from fallow.response.actuator import (
+from fallow.core.errors import FallowError
+from fallow.diagnosis import Example, decide, example
+from fallow.diagnosis.actuator import (
     EPSILON,
     LARGE_ACTION,
     VARIANTS,
     joint_response,
     response_of,
 )
-from fallow.response.decision import (
-    magnitude,
-    resampled_magnitudes,
-    resampled_medians,
-)
-from fallow.response.segments import (
+from fallow.diagnosis.decision import magnitude, resampled_magnitudes, resampled_medians
+from fallow.diagnosis.segments import (
     MIN_SEGMENT,
     PENALTY_FACTOR,
     change_points,
@@ -30,6 +25,7 @@ from fallow.response.segments import (
     standardise,
     welch_z,
 )
+from fallow.logs.log import Log
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

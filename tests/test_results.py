@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fallow.errors import FallowError
-from fallow.results import (
+from fallow.core.errors import FallowError
+from fallow.core.results import (
     COLUMNS,
     Evaluation,
     append_results,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.replay import RULES, Buffer, Field, Rule, register
 from fallow.replay.book import CHUNK, Book
 from fallow.replay.rules import Graded

@@ -10,7 +10,7 @@ import pytest
 from conftest import output_of_example
 from gymnasium import spaces
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 WHY = "{} is not installed: `make test-extras` runs the tests of the adapters"
 torch = pytest.importorskip("torch", reason=WHY.format("torch"))

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fallow import seeds
+from fallow.core import seeds
+from fallow.core.errors import FallowError
 from fallow.dynamics.schedules import (
     SCHEDULES,
     Drift,
@@ -14,7 +15,6 @@ from fallow.dynamics.schedules import (
     Range,
     Recurring,
 )
-from fallow.errors import FallowError
 
 RANGE = Range(start=0.7, min=0.01, max=2.0, std=0.05)
 N_DRAWS = 1000

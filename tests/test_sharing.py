@@ -8,14 +8,14 @@ import pytest
 from made_up import branch as rows_of
 from test_estimator import AGAIN, LOST, write_run
 
+from fallow.core.errors import FallowError
+from fallow.core.results import read_results, write_results
+from fallow.diagnosis import decide
 from fallow.dynamics import Worlds
-from fallow.errors import FallowError
 from fallow.logs import Recorder, read_history, resimulate
 from fallow.logs.compact import compact
 from fallow.logs.joining import read_joined
 from fallow.report.folder import read_study as read_for_report
-from fallow.response import decide
-from fallow.results import read_results, write_results
 from fallow.study import Cell, Plan
 from fallow.study.folder import mark_done, open_study
 from fallow.study.sharing import share

@@ -7,11 +7,11 @@ import mujoco
 import numpy as np
 import pytest
 
+from fallow.core.errors import FallowError
 from fallow.dynamics import TASKS, Worlds
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.simulator import compile_body
 from fallow.dynamics.tasks import Body
-from fallow.errors import FallowError
 
 N_FRAMES = 300
 Edit = Callable[[Any], None]

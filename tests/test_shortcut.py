@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.replay import Buffer, Field
 from fallow.replay.shortcut import Shortcut
 

@@ -6,13 +6,13 @@ import mujoco
 import numpy as np
 import pytest
 
+from fallow.core.errors import FallowError
 from fallow.dynamics import TASKS
 from fallow.dynamics.simulator import (
     _stop_profiling_clock,
     check_version,
     compile_body,
 )
-from fallow.errors import FallowError
 
 
 @pytest.mark.parametrize("version", ["3.17.0", "3.18.2", "3.99.0"])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.replay.spans import Spans, _walk, draw, overlaps
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
+from fallow.core.errors import FallowError
 from fallow.dynamics.schedules import Never, Permanent, Recurring, Schedule
-from fallow.errors import FallowError
 from fallow.replay.staleness import (
     Timeline,
     age_auc,

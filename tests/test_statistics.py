@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from made_up import AFTER, branch, table
 from scipy import stats
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.study.statistics import (
     Setting,
     difference,

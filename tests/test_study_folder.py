@@ -14,13 +14,13 @@ import pytest
 
 from fallow.agents import training
 from fallow.agents.fleet import LearningError
-from fallow.errors import FallowError
-from fallow.results import Evaluation, read_results, write_results
+from fallow.core.errors import FallowError
+from fallow.core.lock import Locked, is_held, lock
+from fallow.core.results import Evaluation, read_results, write_results
 from fallow.study import Cell, Plan, engines, running
 from fallow.study import trunks as trunks_module
 from fallow.study.engines import run_study
 from fallow.study.folder import open_study, read_study
-from fallow.study.lock import Locked, is_held, lock
 from fallow.study.merge import merge
 from fallow.study.named import part
 from fallow.study.status import status_of
@@ -269,7 +269,7 @@ def test_a_fleet_that_fails_is_told_and_the_others_go_on(pretender, tmp_path) ->
 
 HOLD = """
 import sys, time
-from fallow.study.lock import lock
+from fallow.core.lock import lock
 with lock(sys.argv[1]):
     print("held", flush=True)
     time.sleep(60)

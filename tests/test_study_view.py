@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from fallow.agents.training import Judged, Progress
-from fallow.report.study_view import StudyView, show_status
+from fallow.console.study import StudyView, show_status
 from fallow.study import Cell, Plan
 from fallow.study.estimate import in_words
 from fallow.study.folder import open_study
@@ -59,7 +59,7 @@ def test_without_a_terminal_there_are_lines(study, capsys) -> None:
 def test_on_a_terminal_there_are_bars_with_the_time_left(study, monkeypatch) -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120)
-    monkeypatch.setattr("fallow.report.study_view.Console", lambda: console)
+    monkeypatch.setattr("fallow.console.study.Console", lambda: console)
     with StudyView(study.folder) as view:
         for event in events(study):
             view(event)

@@ -5,9 +5,9 @@ import logging
 import numpy as np
 import pytest
 
+from fallow.core.errors import FallowError
 from fallow.dynamics import EPISODE_FRAMES, TASKS, Worlds
 from fallow.dynamics.simulator import compile_body
-from fallow.errors import FallowError
 
 TOLERANCE = 1e-9
 

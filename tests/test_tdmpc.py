@@ -17,7 +17,7 @@ from fallow.agents.tdmpc.agent import TdMpc
 from fallow.agents.tdmpc.batches import transitions
 from fallow.agents.tdmpc.config import PRESETS, Config
 from fallow.agents.tdmpc.networks import Policy
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 N_COLUMNS, N_ACTUATORS = 5, 2
 SMALL = Config(

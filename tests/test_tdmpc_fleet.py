@@ -13,8 +13,8 @@ from fallow.agents import saving
 from fallow.agents.fleet import Fleet
 from fallow.agents.tdmpc.agent import TdMpc
 from fallow.agents.tdmpc.config import Config
-from fallow.errors import FallowError
-from fallow.records import Branch
+from fallow.core.errors import FallowError
+from fallow.core.records import Branch
 
 MICRO = Config(
     n_latent=8,

@@ -13,7 +13,7 @@ from fallow.agents.tdmpc import layers, losses, mppi, plan, train
 from fallow.agents.tdmpc.batches import Transitions
 from fallow.agents.tdmpc.reference import from_reference
 from fallow.agents.tdmpc.twohot import BINS
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 ZERO_AT_START = (
     "_reward.2.weight",

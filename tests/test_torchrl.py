@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from conftest import output_of_example
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 WHY = "{} is not installed: `make test-extras` runs the tests of the adapters"
 torch = pytest.importorskip("torch", reason=WHY.format("torch"))

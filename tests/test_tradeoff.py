@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.replay.tradeoff import (
     Measured,
     beta_star,

@@ -15,10 +15,10 @@ from fallow.agents import training
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.cli import main
+from fallow.console.training import TrainingBar
+from fallow.core.records import Branch
+from fallow.core.results import read_results
 from fallow.logs import read_history
-from fallow.records import Branch
-from fallow.report.training import TrainingBar
-from fallow.results import read_results
 
 if "micro" not in PRESETS:
     PRESETS.add("micro", MICRO)

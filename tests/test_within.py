@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.replay import Buffer, Field
 from fallow.replay.fleet import FleetBuffer
 from fallow.replay.spans import Spans

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from conftest import EARLY_CONDITIONS, assert_same, roll
 
-from fallow import seeds
+from fallow.core import seeds
+from fallow.core.errors import FallowError
+from fallow.core.records import NO_REGIME
 from fallow.dynamics import EPISODE_FRAMES, TASKS, PhysicsError, Worlds
-from fallow.errors import FallowError
-from fallow.records import NO_REGIME
 
 SEEDS = [[11, 12], [21, 22]]
 N_STEPS = EPISODE_FRAMES // 2 + 10  # past the end of an episode

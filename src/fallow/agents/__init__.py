@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fallow import options
 from fallow.agents.dreamer.config import PRESETS as DREAMER_PRESETS
 from fallow.agents.tdmpc.config import PRESETS as TDMPC_PRESETS
-from fallow.registry import Registry
+from fallow.core import options
+from fallow.core.registry import Registry
 
 if TYPE_CHECKING:
     from fallow.agents.agent import Agent

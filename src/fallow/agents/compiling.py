@@ -14,7 +14,7 @@ import jax
 from jax.experimental import serialize_executable
 
 import fallow
-from fallow import files
+from fallow.core import files
 
 LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "numpy")
 SETTINGS = ("XLA_FLAGS", "FALLOW_KERNELS")

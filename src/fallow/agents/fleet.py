@@ -14,16 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from fallow import options, seeds
 from fallow.agents import AGENTS, clock
 from fallow.agents.agent import Agent
 from fallow.agents.judging import Judging
 from fallow.agents.programs import Metrics, Programs, Shards, joined_metrics
+from fallow.core import options, seeds
+from fallow.core.errors import FallowError
+from fallow.core.records import Branch
 from fallow.dynamics import TASKS, Step, Worlds
 from fallow.dynamics.tasks import EPISODE_FRAMES
-from fallow.errors import FallowError
 from fallow.logs import Recorder
-from fallow.records import Branch
 from fallow.replay import Field
 from fallow.replay.fleet import FleetBuffer
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import jax
 
 from fallow.agents.agent import Agent
-from fallow.errors import FallowError
-from fallow.records import Branch
+from fallow.core.errors import FallowError
+from fallow.core.records import Branch
 from fallow.replay.book import CHUNK
 
 USABLE = 0.9

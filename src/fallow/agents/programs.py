@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fallow import seeds
 from fallow.agents.agent import Acted, Agent, Carry, State
 from fallow.agents.compiling import Program, on_processor
+from fallow.core import seeds
 from fallow.replay.fleet import Groups, Indices, gather
 from fallow.replay.storage import Layout
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from fallow.agents.fleet import Fleet
-from fallow.records import NO_REGIME
+from fallow.core.records import NO_REGIME
+from fallow.core.results import Evaluation, Label, read_results, write_results
 from fallow.replay.book import FREE, Book
 from fallow.replay.staleness import interval_auc
-from fallow.results import Evaluation, Label, read_results, write_results
 
 
 class Results:

@@ -16,12 +16,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from fallow import checkpoint, options
 from fallow.agents.fleet import Fleet
 from fallow.agents.programs import named
+from fallow.core import arrayfile, options
+from fallow.core.errors import FallowError
+from fallow.core.records import NO_REGIME
 from fallow.dynamics import Condition
-from fallow.errors import FallowError
-from fallow.records import NO_REGIME
 from fallow.replay import Rule
 
 KIND, VERSION = "branch", 1
@@ -113,7 +113,7 @@ def begin(fleet: Fleet, places: Sequence[Place]) -> list[Loaded]:
         raise FallowError(
             f"{len(places)} saved branches for {len(fleet.branches)}; give one each"
         )
-    loaded = [checkpoint.load(place.agent, KIND, VERSION) for place in places]
+    loaded = [arrayfile.load(place.agent, KIND, VERSION) for place in places]
     for place, (_, header) in zip(places, loaded, strict=True):
         _check(fleet, place, header)
     n_steps = {header["n_steps"] for _, header in loaded}
@@ -175,7 +175,7 @@ def _save_branch(fleet: Fleet, index: int, place: Place) -> None:
         "n_episodes": n_episodes,
         "frame": fleet.frame,
     }
-    checkpoint.save(place.agent, KIND, VERSION, arrays, header)
+    arrayfile.save(place.agent, KIND, VERSION, arrays, header)
     fleet.buffer.save(index, place.replay)
 
 

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from fallow import options
-from fallow.errors import unknown
+from fallow.core import options
+from fallow.core.errors import unknown
 
 COMPUTE_TYPES = ("float32", "bfloat16")
 """In which matrices are multiplied."""

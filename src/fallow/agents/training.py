@@ -14,18 +14,18 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from fallow import options
 from fallow.agents import clock, saving
 from fallow.agents.compiling import on_processor
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.judging import Judging
 from fallow.agents.memory import fleets_that_fit
 from fallow.agents.results import Results
+from fallow.core import options
+from fallow.core.errors import FallowError
+from fallow.core.records import Branch
+from fallow.core.results import Label, read_results, write_results
 from fallow.dynamics import Condition
-from fallow.errors import FallowError
-from fallow.records import Branch
 from fallow.replay import Rule
-from fallow.results import Label, read_results, write_results
 
 REPORT_STEPS = 100
 """Steps between two reports of progress."""

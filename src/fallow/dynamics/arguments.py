@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from fallow import options
+from fallow.core import options
+from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.tasks import EPISODE_FRAMES
-from fallow.errors import FallowError
 
 
 def checked_seeds(seeds: Any) -> np.ndarray:

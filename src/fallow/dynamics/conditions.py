@@ -8,7 +8,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from fallow import options
+from fallow.core import options
+from fallow.core.errors import FallowError, unknown
+from fallow.core.records import NO_REGIME
+from fallow.core.registry import Registry
 from fallow.dynamics.schedules import SCHEDULES, Drift, Never, Schedule
 from fallow.dynamics.shifts import (
     Damage,
@@ -19,9 +22,6 @@ from fallow.dynamics.shifts import (
     Original,
     Shift,
 )
-from fallow.errors import FallowError, unknown
-from fallow.records import NO_REGIME
-from fallow.registry import Registry
 
 
 class Kind(NamedTuple):

@@ -15,12 +15,12 @@ from typing import Any, SupportsFloat
 import gymnasium
 import numpy as np
 
+from fallow.core.errors import FallowError
 from fallow.dynamics import simulator
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.shifts import write
 from fallow.dynamics.tasks import TASKS
 from fallow.dynamics.worlds import Worlds
-from fallow.errors import FallowError
 
 NAMESPACE = "fallow"
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fallow import options, seeds
-from fallow.errors import FallowError
-from fallow.registry import Registry
+from fallow.core import options, seeds
+from fallow.core.errors import FallowError
+from fallow.core.registry import Registry
 
 SHIFT_FRAME = 40_000
 """Where the protocol puts the change, in frames after the branch point."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fallow import seeds
+from fallow.core import seeds
 
 SWING_HZ = (0.5, 2.0)
 """Between which an actuator's frequency lies."""

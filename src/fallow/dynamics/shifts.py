@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from fallow import options
+from fallow.core import options
+from fallow.core.errors import FallowError
 from fallow.dynamics.schedules import Range
-from fallow.errors import FallowError
 
 Fields = dict[str, np.ndarray]
 """MuJoCo model fields by name."""

@@ -6,8 +6,8 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+from fallow.core.errors import FallowError
 from fallow.dynamics.tasks import Body
-from fallow.errors import FallowError
 
 OLDEST, FIRST_TOO_NEW = (3, 17), (4,)
 

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fallow import options
+from fallow.core import options
+from fallow.core.errors import FallowError
+from fallow.core.records import NO_REGIME
 from fallow.dynamics import arguments, simulator
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.frames import player, plays_at_once
 from fallow.dynamics.shifts import Fields, write
 from fallow.dynamics.simulator import STAGE_NONE, STAGE_VELOCITY
 from fallow.dynamics.tasks import EPISODE_FRAMES, TASKS, Task
-from fallow.errors import FallowError
-from fallow.records import NO_REGIME
 
 ENDLESS = -(2**62)
 """Frames elapsed in an episode that never reaches the time limit."""

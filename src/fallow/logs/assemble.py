@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.logs.columns import Columns, choose, names
 from fallow.logs.log import Log, common_step
 from fallow.logs.table import Table

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 HEAD = struct.Struct("<QI")
 MAX_BLOCK_BYTES = 1 << 32

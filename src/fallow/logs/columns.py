@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fallow.errors import FallowError, unknown
+from fallow.core.errors import FallowError, unknown
 from fallow.logs.table import Choice, Table
 
 ACTION_NAMES = ("action", "actions", "act", "ctrl", "control", "command", "commands")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fallow import files
-from fallow.errors import FallowError
+from fallow.core import files
+from fallow.core.errors import FallowError
+from fallow.core.records import Episode
 from fallow.logs.history import Header, HistoryWriter, read_history
-from fallow.records import Episode
 
 TYPE = "float16"
 

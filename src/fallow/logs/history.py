@@ -16,9 +16,9 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
+from fallow.core.records import Episode
 from fallow.logs import blocks
-from fallow.records import Episode
 
 MAGIC = b"FALLOWH1"
 OBSERVATION_TYPES = ("float16", "float32", "float64")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.logs.assemble import assemble
 from fallow.logs.columns import Columns
 from fallow.logs.history import Header, History, read_history

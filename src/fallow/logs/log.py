@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 MIN_TRANSITIONS = 2
 """In an episode; a single sample says nothing about a response."""

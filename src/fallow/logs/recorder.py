@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 import fallow
+from fallow.core.records import NO_REGIME, Episode
 from fallow.dynamics import Step, Worlds
 from fallow.logs.history import Header, HistoryWriter
-from fallow.records import NO_REGIME, Episode
 
 
 def header_of(

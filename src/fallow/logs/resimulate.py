@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from fallow.core.errors import FallowError
 from fallow.dynamics import Worlds
-from fallow.errors import FallowError
 from fallow.logs.history import History
 
 

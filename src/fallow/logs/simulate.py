@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fallow import files, options, seeds
+from fallow.core import files, options, seeds
+from fallow.core.errors import FallowError
 from fallow.dynamics import EPISODE_FRAMES, Condition, Worlds
 from fallow.dynamics.scripted import Scripted
-from fallow.errors import FallowError
 from fallow.logs.recorder import Recorder
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 MAX_COLUMNS = 10_000
 """Of a file; more is a matrix of something else."""

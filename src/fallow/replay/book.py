@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from fallow import options, seeds
-from fallow.errors import FallowError
-from fallow.records import NO_REGIME
+from fallow.core import options, seeds
+from fallow.core.errors import FallowError
+from fallow.core.records import NO_REGIME
 from fallow.replay.spans import Spans, intersect
 from fallow.replay.table import Table
 

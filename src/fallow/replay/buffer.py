@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fallow import options
-from fallow.errors import FallowError
+from fallow.core import options
+from fallow.core.errors import FallowError
 from fallow.replay import saving
 from fallow.replay.book import CHUNK, Book
 from fallow.replay.composition import Composition, of_spans

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from fallow.records import NO_REGIME
+from fallow.core.records import NO_REGIME
 from fallow.replay.book import CHUNK, FREE, Book
 from fallow.replay.spans import Pieces, Spans, overlaps
 

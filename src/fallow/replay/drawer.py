@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fallow import options, seeds
-from fallow.errors import FallowError
+from fallow.core import options, seeds
+from fallow.core.errors import FallowError
 from fallow.replay.book import Book, Victim
 from fallow.replay.composition import Record, Tally
 from fallow.replay.rules import Rule

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.replay import saving
 from fallow.replay.book import CHUNK, Book
 from fallow.replay.buffer import Ticket

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from fallow import checkpoint
-from fallow.errors import FallowError
+from fallow.core import arrayfile
+from fallow.core.errors import FallowError
 from fallow.replay.drawer import Drawer
 from fallow.replay.storage import Layout
 
@@ -25,12 +25,12 @@ def save(path: str | Path, layout: Layout, chunks: Chunks, drawer: Drawer) -> No
         "book": book_header,
         "drawer": drawer.save(),
     }
-    checkpoint.save(path, KIND, VERSION, arrays | book_arrays, header)
+    arrayfile.save(path, KIND, VERSION, arrays | book_arrays, header)
 
 
 def load(path: str | Path, layout: Layout, drawer: Drawer) -> Chunks:
     """Take book, rule and randomness back; returns the rows of the slots in use."""
-    arrays, header = checkpoint.load(path, KIND, VERSION)
+    arrays, header = arrayfile.load(path, KIND, VERSION)
     if header["layout"] != _described(layout):
         raise FallowError(
             f"{path} stores {header['layout']}, this buffer {_described(layout)}; "

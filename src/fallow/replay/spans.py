@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 
 class Pieces(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 MAX_TRANSITIONS = 2**32 - 1
 """Twice the number of (stale, fresh) pairs must fit a signed integer of 64 bits."""

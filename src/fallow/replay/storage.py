@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 IS_FIRST = "is_first"
 """The field that every buffer stores by itself."""

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fallow import options, seeds
-from fallow.errors import FallowError
+from fallow.core import options, seeds
+from fallow.core.errors import FallowError
 
 Numbers = float | np.ndarray
 FRACTIONS = ("beta", "rho", "rho_w")

@@ -6,18 +6,18 @@ Each function returns those for which there is enough; none is drawn of too litt
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
+from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import Permanent, Recurring
 from fallow.dynamics.shifts import Gain
-from fallow.errors import FallowError
 from fallow.replay.rules import Rule
 from fallow.replay.rules.recency import Recency
 from fallow.report import sweeps, theory
-from fallow.report.drawing import options_free, thousands
 from fallow.report.folder import Study
 from fallow.report.saving import Picture, file_name
 from fallow.study.estimator import RECENCY
 from fallow.study.statistics import NO_CHANGE, Setting, difference, setting_auc
+from fallow.views.plotting import options_free, thousands
 
 FEWEST_POINTS, FEWEST_CASES = 3, 3
 """A sweep of fewer settings, or a theory of fewer cases, is none."""

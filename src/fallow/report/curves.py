@@ -10,8 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from fallow.core.results import Evaluation
 from fallow.dynamics.conditions import Condition
-from fallow.report.drawing import (
+from fallow.report.names import rule_order
+from fallow.study.summary import standard_error
+from fallow.views.plotting import (
     INK,
     SHADE,
     legend_above,
@@ -21,9 +24,6 @@ from fallow.report.drawing import (
     styled,
     thousands,
 )
-from fallow.report.names import rule_order
-from fallow.results import Evaluation
-from fallow.study.summary import standard_error
 
 CURVE_HEIGHT_IN = 2.7
 SHADES = {"gain": "reduced gain", "recurring": "reduced gain", "damage": "damaged"}

@@ -12,14 +12,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
+from fallow.core.records import Episode
 from fallow.logs.history import History
-from fallow.records import Episode
 from fallow.replay.book import Book
 from fallow.replay.composition import AGE_EDGES, of_spans
 from fallow.replay.drawer import Drawer
 from fallow.replay.rules import Rule
-from fallow.report.drawing import (
+from fallow.report.names import rule_order
+from fallow.views.plotting import (
     legend_above,
     looks,
     one_axes,
@@ -27,7 +28,6 @@ from fallow.report.drawing import (
     styled,
     thousands,
 )
-from fallow.report.names import rule_order
 
 CAPACITY_TRANSITIONS = 1_000_000
 """Of the paper's buffer; no branch stores as many."""

@@ -5,8 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from fallow.report.drawing import FRESH, INK, SHADE, one_axes, shown_option, styled
 from fallow.study.estimator import Agreement
+from fallow.views.plotting import (
+    FRESH,
+    INK,
+    SHADE,
+    one_axes,
+    shown_option,
+    styled,
+)
 
 BAR_IN, REST_IN = 0.34, 0.75
 """Heights of one bar with its gap, and of what is below them."""

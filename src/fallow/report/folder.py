@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fallow import options
+from fallow.core import options
+from fallow.core.errors import FallowError
+from fallow.core.results import Evaluation, Label, read_results
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import SHIFT_FRAME, Drift, Permanent, Recurring
-from fallow.errors import FallowError
-from fallow.results import Evaluation, Label, read_results
 from fallow.study.statistics import Returns, returns_of
 
 TABLE, PLAN, RUN = "results.csv", "plan.json", "run.json"

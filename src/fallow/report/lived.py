@@ -6,19 +6,20 @@ Everything here is left out, with a note, where a study has no histories of a ki
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from fallow.core.errors import FallowError
+from fallow.diagnosis import figures
 from fallow.dynamics.schedules import Drift
-from fallow.errors import FallowError
 from fallow.logs.history import History, read_history
-from fallow.report import drawn, estimates, figures, rendering, strips
+from fallow.report import drawn, estimates, rendering, strips
 from fallow.report.cells import Table
-from fallow.report.drawing import options_free, shown_option
 from fallow.report.folder import Planned, Study
 from fallow.report.pictures import titled
 from fallow.report.saving import Picture, file_name
 from fallow.report.selector_table import decisions_table, selector_table
-from fallow.report.words import listed
 from fallow.study import estimator
 from fallow.study.statistics import BASELINE, Setting, mean_return
+from fallow.views.numbers import listed
+from fallow.views.plotting import options_free, shown_option
 
 N_PREFILL = 5
 """Episodes of random actions, which are read and not shown."""

@@ -3,8 +3,8 @@
 from collections import defaultdict
 
 from fallow.report.folder import Planned, Study
-from fallow.report.words import listed
 from fallow.study.statistics import NO_ROW, BranchReturn
+from fallow.views.numbers import listed
 
 
 def missing(study: Study) -> list[str]:

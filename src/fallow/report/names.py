@@ -1,6 +1,6 @@
 """What conditions and rules are called in tables, and in which order they stand."""
 
-from fallow import options
+from fallow.core import options
 from fallow.study.statistics import BASELINE, Returns, Setting
 
 RULES = {

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
-from fallow.report.drawing import (
+from fallow.views.plotting import (
     AXIS,
     FRESH,
     INK,

@@ -3,15 +3,15 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
+from fallow.core.results import Evaluation
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import Drift
 from fallow.report import curves
-from fallow.report.drawing import shown_option
 from fallow.report.folder import Study
 from fallow.report.names import CONDITIONS
 from fallow.report.saving import Picture, file_name
-from fallow.results import Evaluation
 from fallow.study.statistics import Setting
+from fallow.views.plotting import shown_option
 
 
 def return_pictures(study: Study) -> list[Picture]:

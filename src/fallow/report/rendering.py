@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fallow.core.errors import FallowError
 from fallow.dynamics import Worlds, simulator
-from fallow.errors import FallowError
 from fallow.logs.history import History, HistoryWriter, read_history
 from fallow.logs.resimulate import resimulate
 

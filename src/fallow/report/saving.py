@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from fallow.report.drawing import plain_svg, styled
+from fallow.views.plotting import plain_svg, styled
 
 METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},

@@ -12,10 +12,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.logs.history import History
 from fallow.report import rendering
-from fallow.report.drawing import SHADE, WIDTH_IN, looks, options_free, styled
+from fallow.views.plotting import SHADE, WIDTH_IN, looks, options_free, styled
 
 STEPS = (0, 60, 120, 240, 360, 480)
 """Transitions after which a strip shows the body."""

@@ -11,22 +11,22 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
+from fallow.core.progress import Track, untracked
 from fallow.report import advantages, lived, pictures
 from fallow.report.cells import Table
-from fallow.report.drawing import for_page
 from fallow.report.folder import Study, read_study
 from fallow.report.formats import write_tables
 from fallow.report.lived import Shown
 from fallow.report.missing import caveats, counted, missing
 from fallow.report.overview import overview
-from fallow.report.page import filled
-from fallow.report.progress import progress
 from fallow.report.saving import Picture, named_apart, save
 from fallow.report.tables import tables_of
 from fallow.report.verdict import verdict
 from fallow.study.named import STUDIES, held_study, is_like
 from fallow.study.plan import PLAN_FILE, Plan
+from fallow.views.page import render_template
+from fallow.views.plotting import for_page
 
 TEMPLATE = Path(__file__).with_name("study_page.html")
 PAGE, FIGURES, TABLES = "report.html", "figures", "tables"
@@ -110,7 +110,9 @@ class Content:
     notes: Sequence[str] = ()
 
 
-def write_report(folder: str | Path, until_frame: int | None = None) -> Path:
+def write_report(
+    folder: str | Path, until_frame: int | None = None, track: Track = untracked
+) -> Path:
     """Write `report.html` into a study's folder, with its figures and tables beside it.
 
     The arguments are those of `read_study`.
@@ -122,17 +124,15 @@ def write_report(folder: str | Path, until_frame: int | None = None) -> Path:
     content = content_of(study)
     made = [*content.tables, *(t for s in content.sections for t in s.tables)]
     write_tables(made, study.folder / TABLES, "table")
-    return write_page(content, study.folder / PAGE)
+    return write_page(content, study.folder / PAGE, track)
 
 
-def write_page(content: Content, path: Path) -> Path:
+def write_page(content: Content, path: Path, track: Track = untracked) -> Path:
     """Save all pictures and films below the page's folder, and write the page."""
     figures = path.parent / FIGURES
     drawn = [picture for section in content.sections for picture in section.pictures]
-    with progress(len(drawn), "drawing") as tick:
-        for picture in drawn:
-            save(picture, figures)
-            tick()
+    for picture in track(drawn, "drawing"):
+        save(picture, figures)
     for section in content.sections:
         for name, _, film in section.films:
             (figures / f"{name}.webp").write_bytes(film)
@@ -142,7 +142,7 @@ def write_page(content: Content, path: Path) -> Path:
 
 def render(content: Content) -> str:
     """The page; everything is escaped but the drawings."""
-    return filled(
+    return render_template(
         TEMPLATE,
         content=content,
         svg=lambda picture: Markup(

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fallow.report.drawing import (
+from fallow.views.plotting import (
     AXIS,
     INK,
     RULE_LOOKS,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from fallow.core.results import Evaluation
 from fallow.dynamics.schedules import SHIFT_FRAME
 from fallow.report.cells import Table
 from fallow.report.comparing import (
@@ -22,7 +23,6 @@ from fallow.report.names import (
 )
 from fallow.report.paper import TABLES, PaperTable, Place
 from fallow.report.sweep_tables import SWEEPS, sweep_tables
-from fallow.results import Evaluation
 from fallow.study.statistics import (
     BASELINE,
     Returns,

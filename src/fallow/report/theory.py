@@ -22,7 +22,7 @@ from fallow.dynamics.schedules import Drift
 from fallow.dynamics.shifts import Damage, Gain
 from fallow.dynamics.tasks import TASKS
 from fallow.replay import tradeoff
-from fallow.report.drawing import (
+from fallow.views.plotting import (
     AXIS,
     INK,
     RULE_LOOKS,

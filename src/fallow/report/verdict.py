@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from fallow.core.results import Evaluation
 from fallow.dynamics.schedules import SHIFT_FRAME
 from fallow.report.cells import digits_for, number
 from fallow.report.comparing import missing_notes
 from fallow.report.names import baseline_of, rule_order, setting_order, where
-from fallow.results import Evaluation
 from fallow.study.statistics import (
     NO_CHANGE,
     Returns,

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from fallow import options
 from fallow.agents import AGENTS
+from fallow.core import options
+from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.tasks import EPISODE_FRAMES, TASKS
-from fallow.errors import FallowError
 from fallow.replay.book import Book
 from fallow.replay.rules import Rule
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from fallow.agents import training
 from fallow.agents.compiling import keep_compiled
+from fallow.core.errors import FallowError
+from fallow.core.lock import lock
+from fallow.core.registry import Registry
 from fallow.dynamics import TASKS
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.simulator import compile_body
-from fallow.errors import FallowError
-from fallow.registry import Registry
 from fallow.study.fleets import PlannedFleet
 from fallow.study.folder import (
     FAILED,
@@ -29,7 +30,6 @@ from fallow.study.folder import (
     read_study,
     write_parquet,
 )
-from fallow.study.lock import lock
 from fallow.study.plan import Plan
 from fallow.study.running import Event, Watch, try_fleet
 

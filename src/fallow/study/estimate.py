@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.study.fleets import PlannedFleet, check_fit, fleets_of
 from fallow.study.plan import Plan
 

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fallow.errors import FallowError
-from fallow.logs.joining import read_joined
-from fallow.logs.log import Log
-from fallow.response.decision import Decision, decide
-from fallow.response.truth import (
+from fallow.core.errors import FallowError
+from fallow.diagnosis.decision import Decision, decide
+from fallow.diagnosis.truth import (
     Truth,
     decision_delay,
     location_error,
     n_false,
     truth_of,
 )
+from fallow.logs.joining import read_joined
+from fallow.logs.log import Log
 from fallow.study.statistics import BASELINE, Returns, Setting
 
 RECENCY = "recency"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fallow.errors import FallowError, unknown
+from fallow.core.errors import FallowError, unknown
 from fallow.study.plan import Cell, Plan, PlannedBranch, PlannedTrunk, identity
 
 GIB = 2**30

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import fallow
-from fallow import files
-from fallow.errors import FallowError
-from fallow.results import COLUMNS, Evaluation, read_results, write_results
+from fallow.core import files
+from fallow.core.errors import FallowError
+from fallow.core.results import COLUMNS, Evaluation, read_results, write_results
 from fallow.study.fleets import Cost, PlannedFleet, check_fit, fleets_of
 from fallow.study.plan import PLAN_FILE, Plan
 

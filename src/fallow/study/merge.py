@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.study.folder import (
     Study,
     copy_tables,

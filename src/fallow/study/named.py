@@ -5,9 +5,9 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from fallow import options
-from fallow.errors import FallowError, unknown
-from fallow.registry import Registry
+from fallow.core import options
+from fallow.core.errors import FallowError, unknown
+from fallow.core.registry import Registry
 from fallow.study.plan import PLAN_FILE, Cell, Plan
 
 WALKER, CHEETAH = "walker-walk", "cheetah-run"

@@ -13,12 +13,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fallow import options, seeds
 from fallow.agents import AGENTS
+from fallow.core import options, seeds
+from fallow.core.errors import FallowError, unknown
+from fallow.core.results import Label
 from fallow.dynamics.conditions import Condition
-from fallow.errors import FallowError, unknown
 from fallow.replay.rules import Rule
-from fallow.results import Label
 from fallow.study.checks import check_cell, check_plan
 
 ALGORITHM = 1

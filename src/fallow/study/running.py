@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fallow import checkpoint
 from fallow.agents import saving, training
 from fallow.agents.fleet import Fleet, LearningError, build_agent
+from fallow.core import arrayfile
+from fallow.core.errors import FallowError
+from fallow.core.lock import lock
+from fallow.core.records import Branch
 from fallow.dynamics import PhysicsError
-from fallow.errors import FallowError
-from fallow.records import Branch
 from fallow.replay import saving as replay_saving
 from fallow.study.fleets import PlannedFleet
 from fallow.study.folder import (
@@ -27,7 +28,6 @@ from fallow.study.folder import (
     set_aside,
     write_json,
 )
-from fallow.study.lock import lock
 from fallow.study.trunks import HISTORY, ensure_trunks, place_of
 
 STATUS_S = 1.0
@@ -134,8 +134,8 @@ def _check_trunk(study: Study, trunk: str) -> None:
     """Set a trunk aside if one of its files is damaged, and say so."""
     place = place_of(trunk, study.store)
     try:
-        checkpoint.load(place.agent, saving.KIND, saving.VERSION)
-        checkpoint.load(place.replay, replay_saving.KIND, replay_saving.VERSION)
+        arrayfile.load(place.agent, saving.KIND, saving.VERSION)
+        arrayfile.load(place.replay, replay_saving.KIND, replay_saving.VERSION)
     except (ValueError, KeyError) as error:
         set_aside(place.folder)
         raise training.Damaged(f"{error} (a trunk)") from error

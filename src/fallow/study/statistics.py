@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fallow.core.errors import FallowError
+from fallow.core.results import Evaluation
 from fallow.dynamics.schedules import SHIFT_FRAME
-from fallow.errors import FallowError
-from fallow.results import Evaluation
 from fallow.study.summary import Missing, Summary, summarise
 
 NO_CHANGE = "none"

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fallow.core.lock import is_held
 from fallow.study.fleets import PlannedFleet
 from fallow.study.folder import FAILED, STATUS, Study, is_done, read_json, read_study
-from fallow.study.lock import is_held
 from fallow.study.plan import Plan
 
 

@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from fallow import options
-from fallow.errors import FallowError
+from fallow.core import options
+from fallow.core.errors import FallowError
 
 MAX_HALVINGS = 200
 """Of an interval of angles; doubles have no more between two of them."""

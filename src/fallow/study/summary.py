@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fallow import seeds
+from fallow.core import seeds
 from fallow.study.student import t_quantile
 
 LEVEL = 0.95

@@ -13,10 +13,10 @@ from pathlib import Path
 from fallow.agents import training
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.saving import Place, found
-from fallow.records import Branch
-from fallow.results import Label, read_results, write_results
+from fallow.core.lock import Locked, lock
+from fallow.core.records import Branch
+from fallow.core.results import Label, read_results, write_results
 from fallow.study.folder import TABLE, link, set_aside
-from fallow.study.lock import Locked, lock
 from fallow.study.plan import Plan, PlannedTrunk, identity
 
 HISTORY = "history.fallow"

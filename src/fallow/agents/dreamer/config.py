@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from fallow import options
 from fallow.agents import sizes
-from fallow.errors import FallowError
-from fallow.registry import Registry
+from fallow.core import options
+from fallow.core.errors import FallowError
+from fallow.core.registry import Registry
 
 
 @dataclass(frozen=True)

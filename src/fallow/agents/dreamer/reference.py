@@ -17,7 +17,7 @@ from fallow.agents.dreamer.networks import Actor
 from fallow.agents.dreamer.rssm import RSSM
 from fallow.agents.dreamer.train import Learner
 from fallow.agents.shared.source import Source, with_fields
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 Names = Mapping[str, Any]
 

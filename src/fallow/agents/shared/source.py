@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fallow.agents.shared.layers import Norm
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 
 
 class Source:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from fallow.agents import sizes
-from fallow.errors import FallowError
-from fallow.registry import Registry
+from fallow.core.errors import FallowError
+from fallow.core.registry import Registry
 
 GROUP = 8
 """Numbers of a latent that sum to one."""

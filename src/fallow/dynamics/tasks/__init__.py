@@ -1,8 +1,8 @@
 """The tasks: DM Control bodies written in plain MuJoCo, one file a body."""
 
+from fallow.core.registry import Registry
 from fallow.dynamics.tasks import cartpole, cheetah, hopper, pendulum, walker
 from fallow.dynamics.tasks.body import EPISODE_FRAMES, Body, Task, View
-from fallow.registry import Registry
 
 TASKS: Registry[Task] = Registry("task")
 for _body in (walker, cheetah, cartpole, pendulum, hopper):

@@ -6,13 +6,13 @@ never needed. Nothing is ever unpickled.
 
 from pathlib import Path
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
+from fallow.core.registry import Registry
 from fallow.logs.assemble import assemble
 from fallow.logs.columns import Columns
 from fallow.logs.log import Log
 from fallow.logs.readers import csv, d4rl, history, lerobot, mcap, minari, npz
 from fallow.logs.readers.reader import PICKLES, Reader, head_of
-from fallow.registry import Registry
 
 READERS: Registry[Reader] = Registry("log format")
 for _module in (history, npz, minari, d4rl, lerobot, mcap, csv):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.logs.columns import Columns
 from fallow.logs.readers.flat import episode_lengths, episode_regime, episode_steps_s
 from fallow.logs.readers.hdf5 import MAGIC, datasets, open_file

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from fallow.errors import FallowError, unknown
+from fallow.core.errors import FallowError, unknown
 from fallow.logs.columns import Columns
 from fallow.logs.table import ended, pieces, runs, step_of_episodes
 

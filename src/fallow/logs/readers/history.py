@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.shifts import Damage, Gain
-from fallow.errors import FallowError
 from fallow.logs.columns import Columns
 from fallow.logs.history import MAGIC, Header, History, read_history
 from fallow.logs.readers.reader import Reader

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.logs.columns import Columns
 from fallow.logs.readers.reader import Reader, needs
 from fallow.logs.table import Array, Table, limit_columns, pieces, step_of_episodes

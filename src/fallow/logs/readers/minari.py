@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.logs.columns import Columns
 from fallow.logs.readers.hdf5 import MAGIC, datasets, open_file
 from fallow.logs.readers.reader import Reader

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.logs.columns import Columns
 from fallow.logs.table import Table
 

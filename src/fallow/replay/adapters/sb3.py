@@ -20,7 +20,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.replay.adapters.packing import pack, unpack
 from fallow.replay.buffer import Buffer
 from fallow.replay.rules import Rule

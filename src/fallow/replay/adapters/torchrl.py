@@ -24,7 +24,7 @@ from torchrl.data.replay_buffers.samplers import Sampler
 from torchrl.data.replay_buffers.storages import Storage
 from torchrl.data.replay_buffers.writers import Writer
 
-from fallow.errors import FallowError
+from fallow.core.errors import FallowError
 from fallow.replay.adapters.packing import FILE, pack, unpack
 from fallow.replay.book import CHUNK
 from fallow.replay.buffer import Buffer, Ticket

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fallow import options
-from fallow.errors import FallowError
-from fallow.records import NO_REGIME
+from fallow.core import options
+from fallow.core.errors import FallowError
+from fallow.core.records import NO_REGIME
 from fallow.replay.book import Book
 from fallow.replay.rules.rule import Rule, register
 from fallow.replay.spans import Spans

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fallow import options
-from fallow.errors import FallowError
+from fallow.core import options
+from fallow.core.errors import FallowError
 from fallow.replay.book import CHUNK, Book
 from fallow.replay.rules.rule import Rule, check_budget, register
 from fallow.replay.spans import Spans

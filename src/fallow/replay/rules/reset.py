@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fallow import options
+from fallow.core import options
 from fallow.replay.book import Book
 from fallow.replay.rules.rule import Rule, register
 from fallow.replay.spans import Spans

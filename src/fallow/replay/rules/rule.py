@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fallow import options
-from fallow.errors import FallowError
-from fallow.registry import Registry
+from fallow.core import options
+from fallow.core.errors import FallowError
+from fallow.core.registry import Registry
 from fallow.replay.spans import Spans
 
 if TYPE_CHECKING:

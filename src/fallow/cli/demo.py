@@ -1,0 +1,44 @@
+"""`fallow demo`: a paired study in small, or a walker that weakens."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fallow.cli.training import need_jax, resume_hint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class DemoCommand:
+    """See it all in small: a paired study in a few minutes, its page, and words.
+
+    With --walker: a walker loses half its strength, in a few seconds.
+    """
+
+    out: Path | None = None
+    """Folder for all of it; runs/demo, or runs/walker, unless given."""
+    walker: bool = False
+    """Only watch a scripted walker: one picture, two lines."""
+    seed: int = 0
+    """Seed of the walker's starting pose."""
+
+    def run(self) -> None:
+        for line in self._walk() if self.walker else self._study():
+            print(line)
+
+    def _walk(self) -> "Iterator[str]":
+        from fallow.demo.walker import run_demo
+
+        return run_demo(self.out or Path("runs/walker"), self.seed)
+
+    def _study(self) -> "Iterator[str]":
+        need_jax()
+
+        from fallow.agents.compiling import keep_compiled
+        from fallow.demo.study import run_demo
+
+        keep_compiled()
+        with resume_hint("fallow demo"):
+            yield from run_demo(self.out or Path("runs/demo"))

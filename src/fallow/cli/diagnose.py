@@ -1,0 +1,67 @@
+"""`fallow diagnose`: what the logs of a robot say."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+
+@dataclass(frozen=True)
+class DiagnoseCommand:
+    """Did the actuators change, when, by how much, and should the old data go?
+
+    Exit codes: 0, and 2 for bad input; with --ci also 10 for "discard".
+    """
+
+    paths: tyro.conf.Positional[tuple[Path, ...]]
+    """Logs, data sets or folders of logs."""
+    variant: Literal["joint", "mean", "large"] = "joint"
+    """Look for changes in each joint's response, the mean, or that of large actions."""
+    json: bool = False
+    """Print everything as JSON."""
+    html: Path | None = None
+    """Write one self-contained page."""
+    ci: bool = False
+    """Exit with 10 if data should be discarded."""
+    velocity: str | None = None
+    """Velocity columns: names, places (11:17) or both (qvel[3:9]); else guessed."""
+    action: str | None = None
+    """Action columns, likewise, in the order of the velocities they drive."""
+    episode: str | None = None
+    """The column that numbers the episodes."""
+    time: str | None = None
+    """The column of times in seconds."""
+    episode_steps: int | None = None
+    """Cut a recording without episodes into pieces of so many rows."""
+    scale: Literal["mad", "mad_normal"] = "mad"
+    """Unit of the standardised series; mad_normal is 1.4826 times larger."""
+
+    def run(self) -> int:
+        from fallow.console.progress import track
+        from fallow.diagnosis.pipeline import diagnose_all, exit_code
+        from fallow.logs.columns import Columns
+
+        columns = Columns(
+            self.velocity, self.action, self.episode, self.time, self.episode_steps
+        )
+        results = diagnose_all(self.paths, columns, self.variant, self.scale, track)
+        if self.html is not None:
+            from fallow.diagnosis.page import render
+
+            self.html.parent.mkdir(parents=True, exist_ok=True)
+            self.html.write_text(render(results), encoding="utf-8")
+        if self.json:
+            from fallow.diagnosis.serialize import as_json
+
+            shown = [as_json(result) for result in results]
+            content = shown[0] if len(shown) == 1 else shown
+            print(json.dumps(content, indent=1, allow_nan=False))
+        else:
+            from rich.console import Console
+
+            from fallow.diagnosis.terminal import show
+
+            show(results, Console(highlight=False))
+        return exit_code(results, self.ci)

@@ -1,0 +1,56 @@
+"""`fallow report`: a study as one page."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+
+@dataclass(frozen=True)
+class ReportCommand:
+    """Turn a study into one page to read and to share, with its figures and tables.
+
+    A study that is not finished gives a page that says what is missing.
+    """
+
+    folder: tyro.conf.Positional[Path]
+    """The study's folder."""
+    compare: Path | None = None
+    """Another study's folder: put the two side by side on a page of its own."""
+    until: int | None = None
+    """Leave out evaluations after this branch frame, to compare what came so far."""
+    tables: bool = False
+    """Show the tables here as well."""
+    open: bool = False
+    """Show the page in the browser."""
+
+    def run(self) -> None:
+        from fallow.console.progress import track
+        from fallow.report.comparison import write_comparison
+        from fallow.report.study_page import write_report
+
+        if self.tables:
+            self._show_tables()
+        if self.compare is None:
+            page = write_report(self.folder, self.until, track)
+        else:
+            page = write_comparison(self.folder, self.compare, self.until)
+        print(f"report: {page}")
+        if self.open:
+            import webbrowser
+
+            webbrowser.open(page.resolve().as_uri())
+
+    def _show_tables(self) -> None:
+        from rich.console import Console
+
+        from fallow.report.folder import read_study
+        from fallow.report.formats import terminal
+        from fallow.report.study_page import sentences, tables
+
+        study = read_study(self.folder, self.until)
+        console = Console(highlight=False)
+        for table in tables(study):
+            console.print(terminal(table), "")
+        for sentence in sentences(study):
+            console.print(sentence, markup=False)

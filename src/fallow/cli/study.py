@@ -1,0 +1,107 @@
+"""`fallow study`: run a paired study, merge its parts, make a small copy."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tyro
+
+from fallow.cli.training import need_jax, resume_hint
+from fallow.core.errors import FallowError
+
+if TYPE_CHECKING:
+    from fallow.study import Plan
+
+
+@dataclass(frozen=True)
+class StudyCommand:
+    """Run a paired study: trunks, then branches of each under conditions and rules.
+
+    NAME is one of table1, table2, table3, recurrence, magnitude, window, demo, or a
+    file: TOML, or another study's plan.json, to run that one again.
+    A study that was stopped or killed goes on with the same command.
+    `fallow study merge A B --out C` joins parts that were run apart by seed;
+    `fallow study share A --out C` makes a small copy: tables, compact histories.
+    """
+
+    name: tyro.conf.Positional[tuple[str, ...]] = ()
+    """The study; or `merge` and the folders of its parts; or `share` and a folder."""
+    preset: str | None = None
+    """Sizes of the agent: paper, lean, tiny or e.g. lean:horizon=10; else its own."""
+    seeds: str | None = None
+    """Run the part of these seeds, e.g. 0-1."""
+    out: Path | None = None
+    """Folder for results; runs/NAME unless given."""
+    resume: Path | None = None
+    """Go on with the study in this folder, whatever its name."""
+    trunks: Path | None = None
+    """Folder of trunks that studies share; `trunks` beside the results unless given."""
+    device: str | None = None
+    """Size fleets for this device: here, cpu, h200, or memory such as 24GiB."""
+    seeds_per_fleet: int | None = None
+    """Train so many seeds together; 0: what fits."""
+    engine: str = "local"
+    """Who runs it: local, or ray (a cluster; `fallow[ray]`)."""
+    address: str | None = None
+    """Of the Ray cluster; else one is started on this machine."""
+    cache: Path | None = None
+    """Folder of compiled programs, which can be carried to another machine."""
+    dry_run: bool = False
+    """Print branches, fleets, updates, memory and time, and train nothing."""
+
+    def run(self) -> None:
+        if self.name[:1] in (("merge",), ("share",)):
+            self._copy(*self.name)
+            return
+        need_jax()
+        plan = self._plan()
+        if self.dry_run:
+            from fallow.study.engines import ENGINES
+            from fallow.study.estimate import estimate
+
+            ENGINES[self.engine]  # an unknown one is refused before the run, too
+
+            print("\n".join(estimate(plan).lines()))
+            return
+        folder = self.resume or self.out or Path("runs") / plan.name
+        self._run(plan, folder)
+        print(f"results: {folder / 'results.csv'}")
+
+    def _run(self, plan: "Plan", folder: Path) -> None:
+        from fallow.agents.compiling import keep_compiled
+        from fallow.console.study import StudyView
+        from fallow.study.engines import run_study
+
+        keep_compiled(self.cache)
+        go_on = f"fallow study --resume {folder}"
+        with resume_hint(go_on), StudyView(folder) as view:
+            run_study(plan, folder, view, self.engine, self.address, self.trunks)
+
+    def _plan(self) -> "Plan":
+        from fallow.study.named import find_plan
+        from fallow.study.plan import Plan
+
+        if self.resume is not None:
+            return Plan.read(self.resume)
+        if len(self.name) != 1:
+            raise FallowError("name one study, e.g. fallow study table1 --dry-run")
+        plan = find_plan(self.name[0], self.preset, self.seeds)
+        given = {"device": self.device, "seeds_per_fleet": self.seeds_per_fleet}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return dataclasses.replace(plan, **chosen)  # type: ignore[arg-type]
+
+    def _copy(self, what: str, *folders: str) -> None:
+        from fallow.study.merge import merge
+        from fallow.study.sharing import share
+
+        usage = {"merge": "merge A B --out C", "share": "share A --out C"}[what]
+        if self.out is None:
+            raise FallowError(f"say where to: fallow study {usage}")
+        if what == "merge":
+            study = merge(folders, self.out)
+        elif len(folders) == 1:
+            study = share(folders[0], self.out)
+        else:
+            raise FallowError(f"name one study: fallow study {usage}")
+        print(f"results: {study.table}")

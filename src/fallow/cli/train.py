@@ -1,0 +1,106 @@
+"""`fallow train`: agents, all branches together in one program."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fallow.cli.training import need_jax, resume_hint
+from fallow.core import options
+from fallow.core.errors import FallowError
+
+if TYPE_CHECKING:
+    from fallow.agents import training
+
+
+@dataclass(frozen=True)
+class TrainCommand:
+    """Train agents, all branches together in one program.
+
+    One branch for each seed, condition and rule given. Ctrl-C saves and says how to go
+    on. Results are in `results.csv`, histories beside them.
+    """
+
+    task: str = "walker-walk"
+    """What to learn; `fallow list` shows all tasks."""
+    agent: str = "dreamer"
+    """Who learns."""
+    preset: str = "lean"
+    """Its sizes: paper, lean or tiny, or one of them changed, e.g. lean:horizon=10."""
+    condition: tuple[str, ...] = ("none",)
+    """What happens to the body, e.g. gain:g=0.5,shift_frame=40000."""
+    rule: tuple[str, ...] = ("passive",)
+    """What is kept and drawn, e.g. recency:window_transitions=20000."""
+    seeds: str = "0"
+    """Seeds, e.g. 0-4 or 0,3,7."""
+    frames: int = 200_000
+    """Frames of each branch."""
+    evaluate_frames: int = 10_000
+    """Frames between two evaluations; the first comes after half of them."""
+    episodes: int = 10
+    """Episodes of an evaluation."""
+    save_frames: int = 20_000
+    """Frames between two checkpoints; 0 saves at the end only."""
+    histories: bool = True
+    """Record what every branch lives through."""
+    tensorboard: bool = False
+    """Also write TensorBoard event files."""
+    out: Path = Path("runs/train")
+    """Folder for results, histories and checkpoints."""
+    resume: Path | None = None
+    """Go on with the run in this folder; all other choices are the run's own."""
+    cache: Path | None = None
+    """Folder of compiled programs, which can be carried to another machine."""
+
+    def run(self) -> None:
+        need_jax()
+        self._check()
+
+        from fallow.agents import training
+        from fallow.agents.compiling import keep_compiled
+        from fallow.console.training import TrainingBar
+
+        keep_compiled(self.cache)
+        folder = self.resume or self.out
+        run = training.Run.read(folder) if self.resume else self._run()
+        events = folder / "events" if self.tensorboard else None
+        with resume_hint(f"fallow train --resume {folder}"), TrainingBar(events) as bar:
+            table = training.train(run, folder, bar)
+        print(f"results: {table}")
+
+    def _check(self) -> None:
+        for name in ("frames", "evaluate_frames", "episodes", "save_frames"):
+            flag, least = f"--{name.replace('_', '-')}", int(name != "save_frames")
+            options.whole("fallow train", flag, getattr(self, name), at_least=least)
+        own = {"resume", "cache", "tensorboard"}  # choices of a start, not of a run
+        given = [
+            f"--{option.name.replace('_', '-')}"
+            for option in dataclasses.fields(self)
+            if option.name not in own and getattr(self, option.name) != option.default
+        ]
+        if self.resume is not None and given:
+            raise FallowError(
+                f"--resume goes on with the run in {self.resume} as it was begun; "
+                f"leave out {', '.join(given)}"
+            )
+
+    def _run(self) -> "training.Run":
+        from fallow.agents import training
+        from fallow.core.records import Branch
+
+        return training.Run(
+            task=self.task,
+            agent=self.agent,
+            preset=self.preset,
+            branches=tuple(
+                Branch(seed, condition, rule)
+                for seed in options.seeds(self.seeds)
+                for condition in self.condition
+                for rule in self.rule
+            ),
+            until_frame=self.frames,
+            evaluate_frames=self.evaluate_frames,
+            n_episodes=self.episodes,
+            save_frames=self.save_frames,
+            histories=self.histories,
+        )

@@ -1,0 +1,1 @@
+"""What every package shares: records, errors, files, options, seeds, registries."""

@@ -1,0 +1,118 @@
+"""The table of results: one row for each evaluation of a branch, as csv.
+
+Everything that is shown of a study is a function of this table and of the histories.
+"""
+
+import csv
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fallow.core import files
+from fallow.core.errors import FallowError
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a branch is called in all its rows."""
+
+    task: str
+    agent: str
+    preset: str
+    condition: str
+    """As the plan names it, frames counted from the branch point."""
+    rule: str
+    seed: int
+    trunk: str
+    """Id of the run that the branch goes on from; empty if there was none."""
+
+
+@dataclass(frozen=True)
+class Evaluation(Label):
+    """One evaluation of one branch: a row of the table."""
+
+    frame: int
+    """Of the agent's clock, trunk included."""
+    branch_frame: int
+    """Since the branch point."""
+    regime: int
+    """In force at the evaluation."""
+    updates: int
+    mean_return: float
+    returns: tuple[float, ...]
+    """Of each episode."""
+    auc: float | None = None
+    """Age–staleness AUC of the whole history; None where one kind is missing."""
+    stale_share: float | None = None
+    """Of the transitions drawn since the evaluation before; None: none was drawn."""
+    wall_s: float | None = None
+    """Seconds of the fleet's work since its beginning, pauses left out."""
+
+
+COLUMNS = tuple(field.name for field in dataclasses.fields(Evaluation))
+WHOLE = ("seed", "frame", "branch_frame", "regime", "updates")
+PERHAPS = ("auc", "stale_share", "wall_s")
+
+
+def read_results(path: str | Path) -> list[Evaluation]:
+    """The rows of a table.
+
+    Raises:
+        FallowError: there is no table, or its columns or a value are not of this kind.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FallowError(f"there is no table of results at {path}")
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        names = tuple(reader.fieldnames or ())
+        if set(names) != set(COLUMNS):
+            missing = ", ".join(sorted(set(COLUMNS) - set(names))) or "none"
+            strange = ", ".join(sorted(set(names) - set(COLUMNS))) or "none"
+            raise FallowError(
+                f"{path} is no table of results: missing columns {missing}; unknown "
+                f"columns {strange}"
+            )
+        return [_row(path, reader.line_num, row) for row in reader]
+
+
+def write_results(path: str | Path, rows: Iterable[Evaluation]) -> Path:
+    """Write a whole table anew; the one before stays until this one is complete."""
+    with (
+        files.whole(path) as part,
+        part.open("w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows(_texts(row) for row in rows)
+    return Path(path)
+
+
+def append_results(path: str | Path, rows: Sequence[Evaluation]) -> None:
+    """Add rows to a table that is there."""
+    with Path(path).open("a", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(_texts(row) for row in rows)
+
+
+def _texts(row: Evaluation) -> list[str]:
+    values = dataclasses.asdict(row)
+    values["returns"] = " ".join(f"{value:.2f}" for value in row.returns)
+    for name in ("mean_return", *PERHAPS):
+        value = values[name]
+        values[name] = "" if value is None else f"{value:.6g}"
+    return [str(values[name]) for name in COLUMNS]
+
+
+def _row(path: Path, line: int, texts: dict[str, Any]) -> Evaluation:
+    values: dict[str, Any] = dict(texts)
+    try:
+        values |= {name: int(texts[name]) for name in WHOLE}
+        values["mean_return"] = float(texts["mean_return"])
+        values["returns"] = tuple(float(one) for one in texts["returns"].split())
+        for name in PERHAPS:
+            values[name] = float(texts[name]) if texts[name] else None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise FallowError(f"{path}, line {line}: {error}") from None
+    return Evaluation(**values)

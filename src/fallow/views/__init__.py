@@ -1,0 +1,1 @@
+"""One look for every figure and page: plot style, page template, number formats."""
