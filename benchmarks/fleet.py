@@ -326,7 +326,7 @@ def headings(row: dict) -> str:
 def main() -> None:
     given = arguments()
     if given.cache:
-        keep_compiled(given.cache)
+        keep_compiled(given.cache, trusted=True)
     peak, kind = measured_peak(), jax.devices()[0].device_kind
     print(f"{given.agent}, {kind}, jax {jax.__version__}")
     print(f"matmul peak {peak / 1e12:.2f} TFLOP/s")

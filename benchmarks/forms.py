@@ -110,7 +110,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.seeds < 2 or not 0 < given.every <= given.updates:
         parser.error("give two seeds or more, and at least as many updates as --every")
-    keep_compiled(given.cache)
+    keep_compiled(given.cache, trusted=True)
     forms = FORMS if jax.default_backend() == "gpu" else FORMS[:-1]
     with tempfile.TemporaryDirectory() as name:
         fleet = fleet_of(given, EXACT)

@@ -99,6 +99,40 @@ def test_capacity_keeps_at_least_the_newest(worlds: int, n: int, capacity: int) 
     assert min(seen) >= n - len(buffer) / worlds
 
 
+@given(
+    st.integers(1, 5),
+    st.integers(1, 600),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(1, 200)), max_size=14),
+    st.sampled_from(["passive", "recency:window_transitions=1", "graded"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_capacity_is_kept_however_it_is_shared(worlds, capacity, lives, rule) -> None:
+    """Episodes into any worlds: at least so many of the newest steps stay stored."""
+    buffer = Buffer({"at": Field((), "int64")}, worlds, capacity, rule)
+    stored: list[int] = []
+    for world, length in lives:
+        steps = np.arange(len(stored), len(stored) + length)
+        buffer.add_episode(world % worlds, at=steps)
+        stored += steps.tolist()
+    assert len(buffer) >= min(len(stored), capacity)
+    spans = buffer.book.stored()
+    pairs = [
+        (int(world), int(serial))
+        for world, start, stop in zip(spans.world, spans.start, spans.stop, strict=True)
+        for serial in range(start, stop)
+    ]
+    worlds_of, serials = np.array(pairs or np.zeros((0, 2), int)).T
+    rows = buffer.book.rows(worlds_of, serials)
+    assert set(stored[-capacity:]) <= set(buffer.storage.columns["at"][rows].tolist())
+
+
+def test_one_of_eight_worlds_may_fill_the_buffer() -> None:
+    buffer = Buffer({"at": Field((), "int64")}, 8, 10_000)
+    for episode in range(100):
+        buffer.add_episode(3, at=np.arange(100) + 100 * episode)
+    assert len(buffer) == 10_000
+
+
 @pytest.mark.parametrize("n_steps", [120, 400, 1300])
 def test_passive_draws_edges_as_often_as_the_middle(n_steps: int) -> None:
     """Uniform over steps at the write head, at the oldest step, at the wrap."""

@@ -1,3 +1,7 @@
+import os
+import socket
+import subprocess
+
 import pytest
 
 from fallow.core import files
@@ -17,3 +21,32 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path) -> None:
         part.write_text("third")
     assert path.read_text() == "third"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path) -> None:
+    """And nothing else: not of a living process, of another host or another name."""
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    host = socket.gethostname()
+    stays = [
+        f"a.csv.part-{host}-{os.getppid()}-3",
+        f"a.csv.part-elsewhere-{dead.pid}-0",
+        "a.csv.part-of-my-thesis",
+        "b.csv",
+        f"b.csv.part-{host}-{dead.pid}-0",
+    ]
+    for name in (*stays, f"a.csv.part-{host}-{dead.pid}-0"):
+        (tmp_path / name).touch()
+    files.write_text(tmp_path / "a.csv", "whole")
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*stays, "a.csv"])
+    files.remove_leftovers(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*stays[:4], "a.csv"])
+
+
+def test_two_writers_of_one_process_do_not_meet(tmp_path) -> None:
+    path = tmp_path / "x"
+    with files.whole(path) as one, files.whole(path) as other:
+        assert one != other
+        one.write_text("one")
+        other.write_text("other")
+    assert path.read_text() == "one"  # the last to finish

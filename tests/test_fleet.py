@@ -170,6 +170,23 @@ def test_a_body_that_changes_at_the_branch_point_is_noted(three, tmp_path) -> No
     assert resumed.buffer.books[0].changes == first.changes
 
 
+def test_a_branch_that_has_not_learned_yet_can_be_saved(three, tmp_path) -> None:
+    """Where others have: after a reset there is nothing to learn from at first."""
+    saving.save(three, tmp_path / "trunk")
+    changes = f"gain:shift_frame={three.frame}"
+    branches = Branch(0, "none", "passive"), Branch(0, changes, "reset")
+    fleet = fleet_of(*branches)
+    saving.begin(fleet, [saving.Place(tmp_path / "trunk", 0)] * 2)
+    fleet.step()
+    before = three.updates[0]
+    assert fleet.updates.tolist() == [before + 2, before]  # the second one waits
+    fleet.check_finite()
+    saving.save(fleet, tmp_path / "saved")
+    resumed = fleet_of(*branches)
+    saving.load(resumed, tmp_path / "saved")
+    resumed.check_finite()
+
+
 def test_histories_hold_what_was_lived(tmp_path) -> None:
     fleet = fleet_of(Branch(0))
     fleet.record(tmp_path)

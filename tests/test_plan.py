@@ -234,7 +234,7 @@ def test_the_example_file_can_be_read() -> None:
         ('seeds = "0-1"', "seeds = []", "has no seeds"),
         ('seeds = "0-1"', "seeds = [0, 0]", "a seed twice"),
         ('seeds = "0-1"', 'seeds = "b"', "cannot read seeds 'b'"),
-        ('seeds = "0-1"', "seeds = [-1]", "0 or more"),
+        ('seeds = "0-1"', "seeds = [-1]", "from 0 to 2,147,483,647"),
         ("shift_frame = 8000", "shift_frame = 16000", "a branch ends at 16,000"),
         ("trunk_frames = 8000", "trunk_frames = 9000", "multiples of 4,000"),
         ("trunk_frames = 8000", "trunk_frames = 0", "trunk_frames is 0"),

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -134,8 +135,9 @@ def test_the_folder_of_another_plan_is_refused(done, tmp_path, run) -> None:
         run_study(longer, done)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").touch()
-    with pytest.raises(FallowError, match="no study's folder and not empty"):
+    with pytest.raises(FallowError, match=r"no plan.json, and thesis.txt"):
         run_study(PLAN, tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
     code, _, error = run("study", "--resume", tmp_path / "nothing")
     assert code == 2 and "it has no plan.json" in error
     (done / "plan.json").write_text("{")
@@ -383,3 +385,90 @@ def test_unknown_engines_are_named(tmp_path, run) -> None:
         run_study(PLAN, tmp_path / "x", engine="rey")
     assert run("study", "demo", "--engine", "rey", "--dry-run")[0] == 2
     assert set(engines.ENGINES) == {"local", "ray"}
+
+
+# -------------------------------------------------------------------- killed, damaged
+
+
+def dead_process() -> int:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def test_a_killed_start_does_not_strand_the_folder(pretender, tmp_path) -> None:
+    folder = tmp_path / "study"
+    folder.mkdir()
+    for pid in (dead_process(), os.getppid()):
+        host = socket.gethostname()
+        (folder / f"plan.json.part-{host}-{pid}-0").write_text('{"plan": ')
+    (folder / "lock").touch()
+    run_study(PLAN, folder, pretender.watch)
+    left = [path.name for path in folder.glob("*.part-*")]
+    assert left == [f"plan.json.part-{host}-{os.getppid()}-0"]  # it may still write
+
+
+@pytest.mark.parametrize("name", ["results.csv", "trunks.csv"])
+@pytest.mark.parametrize("damage", ["byte", "column", "number", "cut", "nul"])
+def test_a_damaged_table_is_made_again(name, damage, done, pretender, run) -> None:
+    """By `fallow study`, and where it can by `fallow report`."""
+    path = done / name
+    good = path.read_bytes()
+    changes = {
+        "byte": good.replace(b"passive", b"pass\xffve", 1),
+        "column": good.replace(b"mean_return", b"nean_return", 1),
+        "number": good.replace(b",1,", b",1x,", 1),
+        "cut": good[: len(good) // 2],
+        "nul": good[:200] + b"\0" + good[201:],
+    }
+    path.write_bytes(changes[damage])
+    run("report", done)  # may note it, but ends
+    path.write_bytes(changes[damage])
+    run_study(PLAN, done, pretender.watch)
+    assert path.read_bytes() == good
+    assert pretender.lived == []
+    if damage != "cut":  # rows that are whole, and fewer
+        assert any(name in message for message in pretender.messages)
+        assert changes[damage] in [p.read_bytes() for p in done.glob(f"{name}.dam*")]
+
+
+@pytest.mark.parametrize("damage", ["byte", "number"])
+def test_a_report_names_a_damaged_table(damage, done, run) -> None:
+    good = (done / "results.csv").read_bytes()
+    swaps = {"byte": (b"passive", b"pass\xffve"), "number": (b",1,", b",1x,")}
+    (done / "results.csv").write_bytes(good.replace(*swaps[damage], 1))
+    code, _, error = run("report", done)
+    assert code == 0, error
+    assert "results.csv.damaged-0" in (done / "report.html").read_text()
+    assert (done / "results.csv").read_bytes() == good
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", 5, None, "x" * 12])
+def test_ids_of_a_plan_are_no_paths(name, done, run) -> None:
+    path = done / "plan.json"
+    content = json.loads(path.read_text())
+    content["fleets"][0]["id"] = name
+    path.write_text(json.dumps(content))
+    for command in (["study", "--resume"], ["status"], ["study", "share"]):
+        words = [*command, done]
+        words += ["--out", done.parent / "copy"] if "share" in command else []
+        code, _, error = run(*words)
+        assert code == 2 and "its fleets are not those of its plan" in error
+
+
+@pytest.mark.parametrize("content", ["[]", "{", '{"stage": "trunks"}', '{"frame": {}}'])
+def test_a_damaged_status_is_no_status(content, done, run) -> None:
+    for path in done.glob("fleets/*/status.json"):
+        path.unlink()
+    for fleet in read_study(done).fleets:
+        (read_study(done).fleet_folder(fleet) / "status.json").write_text(content)
+    code, out, error = run("status", done)
+    assert code == 0 and "12 of 12 branches done" in out, error
+
+
+def test_a_status_needs_no_right_to_write(done, monkeypatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("filelock.FileLock.acquire", refused)
+    assert status_of(done).is_done

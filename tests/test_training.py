@@ -16,6 +16,7 @@ from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.cli import main
 from fallow.console.training import TrainingBar
+from fallow.core.lock import lock
 from fallow.core.records import Branch
 from fallow.core.results import read_results
 from fallow.logs import read_history
@@ -116,7 +117,7 @@ def test_ctrl_c_saves_and_going_on_ends_the_same(
 
     with monkeypatch.context() as patched:
         patched.setattr(Fleet, "step", interrupted)
-        assert main(arguments(folder)) == 2
+        assert main(arguments(folder)) == 130
     said = capsys.readouterr().err
     assert "stopped at frame 1,336" in said and f"--resume {folder}" in said
     assert main(["train", "--resume", str(folder)]) == 0
@@ -135,7 +136,7 @@ def test_numbers_that_are_none_are_told_without_a_traceback(
             return {"model/reward": np.array([1.0, np.nan])}
 
     monkeypatch.setattr(training, "Fleet", Broken)
-    assert main(arguments(tmp_path / "broken")) == 2
+    assert main(arguments(tmp_path / "broken")) == 1
     said = capsys.readouterr().err
     assert "model/reward of branch 1" in said and "--resume" in said
 
@@ -145,6 +146,34 @@ def test_a_folder_of_another_run_is_refused(whole, capsys) -> None:
     assert "holds another run" in capsys.readouterr().err
     assert main(["train", "--resume", str(whole / "nothing")]) == 2
     assert "it has no run.json" in capsys.readouterr().err
+
+
+def test_one_process_at_a_time(whole, capsys) -> None:
+    """A second one would write the same files."""
+    with lock(whole / "lock"):
+        assert main(["train", "--resume", str(whole)]) == 2
+    assert f"is in use by process {os.getpid()}" in capsys.readouterr().err
+    assert main(["train", "--resume", str(whole)]) == 0
+
+
+def test_a_start_leaves_the_file_of_a_run_alone(whole) -> None:
+    """So that a kill there cannot damage it."""
+    before = (whole / "run.json").stat()
+    assert main(arguments(whole)) == 0
+    assert (whole / "run.json").stat().st_ino == before.st_ino
+
+
+@pytest.mark.parametrize("damage", [b"", b'{"task": "pend', b"[]", b"\xff"])
+def test_a_damaged_file_of_a_run_is_made_again(damage, whole, tmp_path, capsys) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(whole, folder)
+    (folder / "run.json").write_bytes(damage)
+    assert main(["train", "--resume", str(folder)]) == 2
+    said = capsys.readouterr().err
+    assert str(folder / "run.json") in said and f"--out {folder}" in said
+    assert main(arguments(folder)) == 0
+    assert training.Run.read(folder) == training.Run.read(whole)
+    assert (folder / "run.json.damaged-0").read_bytes() == damage
 
 
 def test_a_run_that_goes_on_keeps_its_choices(whole, capsys) -> None:
@@ -209,7 +238,11 @@ def test_what_is_damaged_is_named(name, whole, tmp_path, capsys) -> None:
         ("--preset", "lean:n_starts=2000", "n_starts is 2000 and a batch has 1024"),
         ("--task", "walker-wlk", "did you mean 'walker-walk'"),
         ("--rule", "recncy", "did you mean 'recency'"),
+        ("--rule", "recency:window_transitions=900000", "buffer can hold 200,000"),
+        ("--condition", "damage:actuator=9", "actuator is 9; the body has actuators"),
+        ("--condition", "gian", "did you mean 'gain'"),
         ("--seeds", "4-0", "cannot read seeds '4-0'"),
+        ("--seeds", "0-2147483646", "are more than 10,000; give fewer"),
         ("--frames", "0", "--frames is 0; it must be a whole number, 1 or more"),
         ("--episodes", "-1", "--episodes is -1"),
     ],

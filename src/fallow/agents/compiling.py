@@ -14,7 +14,7 @@ import jax
 from jax.experimental import serialize_executable
 
 import fallow
-from fallow.core import files
+from fallow.agents import program_cache
 
 LIBRARIES = ("jax", "jaxlib", "equinox", "optax", "numpy")
 SETTINGS = ("XLA_FLAGS", "FALLOW_KERNELS")
@@ -26,15 +26,19 @@ that a later one weighs for half a minute, to save one kernel in a hundred or in
 """
 
 
-def keep_compiled(folder: str | Path | None = None) -> Path:
+def keep_compiled(folder: str | Path | None = None, trusted: bool = False) -> Path:
     """Keep compiled programs in a folder; it can be carried to a like machine.
 
-    Unless given it is `$FALLOW_CACHE`, or `fallow` in the user's cache. What lies there
-    is run, so take it from nobody you would not take a program from.
+    Unless given it is `$FALLOW_CACHE`, or `fallow` in the user's cache. Its programs
+    are run, so a given folder that another machine or user filled needs `trusted`.
+
+    Raises:
+        FallowError: the folder is another user's, or was filled elsewhere.
     """
     default = os.environ.get("FALLOW_CACHE") or Path.home() / ".cache" / "fallow"
+    trusted = trusted or folder is None
     folder = Path(folder or default)
-    folder.mkdir(parents=True, exist_ok=True)
+    program_cache.open_cache(folder, trusted)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
     # kernels carry the lines that called them: one kernel would be compiled for each,
@@ -85,19 +89,14 @@ class Program:
         if folder is None or not self._keep:
             return self.jitted
         path = folder / f"{self._name.split(maxsplit=1)[0]}-{self._key(arguments)}"
-        try:
-            program, given, result = pickle.loads(path.read_bytes())
-            return serialize_executable.deserialize_and_load(
-                program, given, result, execution_devices=jax.devices()[:1]
-            )
-        except (OSError, EOFError, ValueError, pickle.PickleError, RuntimeError):
-            pass  # not there, cut off, or of another machine: it is made anew
+        loaded = _loaded(path)
+        if loaded is not None:
+            return loaded
         compiled = self.jitted.lower(*arguments).compile()
         with contextlib.suppress(OSError, ValueError, NotImplementedError):
             # a full disk, a device whose programs cannot be written: not kept, but run
-            content = pickle.dumps(serialize_executable.serialize(compiled))
-            with files.whole(path) as part:
-                part.write_bytes(content)
+            payload = pickle.dumps(serialize_executable.serialize(compiled))
+            program_cache.write(path, payload)
         return compiled
 
     def _key(self, arguments: tuple[Any, ...]) -> str:
@@ -117,10 +116,28 @@ class Program:
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
+def _loaded(path: Path) -> Callable[..., Any] | None:
+    """A program from disk; None if it is missing, altered, or of another device."""
+    payload = program_cache.read(path)
+    if payload is None:
+        return None
+    try:
+        program, given, result = pickle.loads(payload)
+        return serialize_executable.deserialize_and_load(
+            program, given, result, execution_devices=jax.devices()[:1]
+        )
+    except (EOFError, ValueError, pickle.PickleError, RuntimeError):
+        return None
+
+
 def _folder() -> Path | None:
     """Where an accelerator's programs are kept, if they are."""
     cached = jax.config.values["jax_compilation_cache_dir"]
-    return None if cached is None or on_processor() else Path(cached) / "programs"
+    return (
+        None
+        if cached is None or on_processor()
+        else Path(cached) / program_cache.PROGRAMS
+    )
 
 
 @cache

@@ -19,7 +19,7 @@ from fallow.agents.agent import Agent
 from fallow.agents.judging import Judging
 from fallow.agents.programs import Metrics, Programs, Shards, joined_metrics
 from fallow.core import options, seeds
-from fallow.core.errors import FallowError
+from fallow.core.errors import FallowError, RunError
 from fallow.core.records import Branch
 from fallow.dynamics import TASKS, Step, Worlds
 from fallow.dynamics.tasks import EPISODE_FRAMES
@@ -43,7 +43,7 @@ UNIFORM_STD = np.float32(3**-0.5)
 """Of random actions, uniform in [-1, 1]."""
 
 
-class LearningError(RuntimeError):
+class LearningError(RunError):
     """A loss or gradient of a branch is no longer a number."""
 
 
@@ -103,6 +103,8 @@ class Fleet:
         self.updates = np.zeros(len(branches), np.int64)
         """(R,) that each branch has made."""
         self._metrics: Shards = [{} for _ in self.state]
+        self._has_metrics = np.zeros(len(branches), bool)
+        """(R,) whether a branch has learned since this fleet was built."""
         self.begins = np.ones(self._shape, bool)
         """(R, W) worlds in which the next action is an episode's first."""
         self._evaluation: Worlds | None = None
@@ -220,6 +222,7 @@ class Fleet:
                     active,
                 )
             self.updates = self.updates + active
+            self._has_metrics |= active
 
     def _random_actions(self) -> np.ndarray:
         shape = (self.schedule.n_worlds, self.agent.n_actuators)
@@ -290,7 +293,7 @@ class Fleet:
     def check_finite(self) -> None:
         """Raise if a loss or gradient of a branch is NaN or infinite."""
         for name, values in self.metrics.items():
-            good = np.isfinite(values) | (self.updates == 0)
+            good = np.isfinite(values) | ~self._has_metrics
             if not good.all():
                 index = int(np.argmin(good))
                 raise LearningError(

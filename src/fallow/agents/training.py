@@ -20,15 +20,19 @@ from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.judging import Judging
 from fallow.agents.memory import fleets_that_fit
 from fallow.agents.results import Results
-from fallow.core import options
+from fallow.core import files, options
 from fallow.core.errors import FallowError
+from fallow.core.lock import lock
 from fallow.core.records import Branch
 from fallow.core.results import Label, read_results, write_results
-from fallow.dynamics import Condition
+from fallow.dynamics import TASKS, Condition
+from fallow.dynamics.simulator import compile_body
 from fallow.replay import Rule
+from fallow.replay.book import Book
 
 REPORT_STEPS = 100
 """Steps between two reports of progress."""
+RUN_FILE, LOCK_FILE = "run.json", "lock"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,24 +87,51 @@ class Run:
 
     @classmethod
     def read(cls, folder: Path) -> "Run":
-        """The run that a folder belongs to."""
-        path = folder / "run.json"
+        """The run that a folder belongs to.
+
+        Raises:
+            FallowError: there is none, or its file cannot be read.
+        """
+        path = folder / RUN_FILE
         if not path.is_file():
-            raise FallowError(f"there is no run at {folder}: it has no run.json")
-        content = json.loads(path.read_text())
-        branches = tuple(Branch(**own) for own in content.pop("branches"))
-        return cls(branches=branches, **content)
+            raise FallowError(f"there is no run at {folder}: it has no {RUN_FILE}")
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            branches = tuple(Branch(**branch) for branch in content.pop("branches"))
+            return cls(branches=branches, **content)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise DamagedRun(
+                f"{path} cannot be read ({error}); give the command that began the run "
+                f"again, with --out {folder}: it continues from the last checkpoint"
+            ) from None
 
     def write(self, folder: Path) -> None:
-        """Put the run beside what will come of it; another run's folder is refused."""
-        path = folder / "run.json"
-        if path.exists() and Run.read(folder) != self:
-            raise FallowError(
-                f"{folder} holds another run; choose another folder, or go on with it: "
-                f"fallow train --resume {folder}"
-            )
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(dataclasses.asdict(self), indent=1))
+        """Write `run.json`; a damaged one is set aside, another run's is an error."""
+        path = folder / RUN_FILE
+        try:
+            if path.exists() and Run.read(folder) == self:
+                return
+            if path.exists():
+                raise FallowError(
+                    f"{folder} holds another run; choose another folder, or continue "
+                    f"that run: fallow train --resume {folder}"
+                )
+        except DamagedRun:
+            files.set_aside(path)
+        files.write_text(path, json.dumps(dataclasses.asdict(self), indent=1))
+
+    def check(self) -> None:
+        """Raise if a name is unknown or a branch impossible on the task's body."""
+        model = compile_body(TASKS[self.task].body)
+        agent = build_agent(self.task, self.agent, self.preset)
+        book = Book(agent.schedule.n_worlds, self.capacity_transitions)
+        for branch in self.branches:
+            Rule.parse(branch.rule).check(book)
+            Condition.parse(branch.condition).on(model)
+
+
+class DamagedRun(FallowError):
+    """The file that describes a run cannot be read."""
 
 
 class Judged(NamedTuple):
@@ -139,13 +170,21 @@ def train(run: Run, folder: str | Path, watch: Watch = lambda _: None) -> Path:
 
     Returns the table of results. A fleet that does not fit into the device's memory is
     split, one part after the other.
+
+    Raises:
+        FallowError: a name is unknown, a branch is impossible, or the folder is another
+            run's.
+        Locked: another process trains in this folder.
     """
     folder = Path(folder)
+    run.check()  # before anything is written
+    with lock(folder / LOCK_FILE):
+        run.write(folder)
+        return _train(run, folder, watch)
+
+
+def _train(run: Run, folder: Path, watch: Watch) -> Path:
     agent = build_agent(run.task, run.agent, run.preset)
-    for branch in run.branches:  # so that a wrong name leaves nothing behind
-        Rule.parse(branch.rule)
-        Condition.parse(branch.condition)
-    run.write(folder)
     parts = fleets_that_fit(agent, run.branches, run.capacity_transitions)
     if len(parts) > 1:
         sizes = ", ".join(str(len(part)) for part in parts)

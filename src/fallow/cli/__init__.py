@@ -1,5 +1,38 @@
 """The command line, one file a command."""
 
-from fallow.cli.main import main
+import os
+import signal
+import sys
 
-__all__ = ["main"]
+INTERRUPTED, CLOSED_PIPE = 130, 141
+"""Exit codes as shells have them: 128 and the number of the signal."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    from fallow.cli.commands import run
+
+    return run(sys.argv[1:] if arguments is None else arguments)
+
+
+def console() -> None:
+    """The program `fallow`: Ctrl-C ends it with one line, whatever it is doing."""
+    from fallow.cli.interrupts import raise_safely
+
+    raise_safely()
+    try:
+        code = main()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        print("fallow: interrupted", file=sys.stderr)
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes at its end; there is nobody to read it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = CLOSED_PIPE
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # while threads end
+    sys.exit(code)
+
+
+__all__ = ["console", "main"]

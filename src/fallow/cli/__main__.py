@@ -1,7 +1,5 @@
 """`python -m fallow.cli`."""
 
-import sys
+from fallow.cli import console
 
-from fallow.cli.main import main
-
-sys.exit(main())
+console()

@@ -7,6 +7,8 @@ from typing import Literal
 
 import tyro
 
+from fallow.core import files
+
 
 @dataclass(frozen=True)
 class DiagnoseCommand:
@@ -50,8 +52,7 @@ class DiagnoseCommand:
         if self.html is not None:
             from fallow.diagnosis.page import render
 
-            self.html.parent.mkdir(parents=True, exist_ok=True)
-            self.html.write_text(render(results), encoding="utf-8")
+            files.write_text(self.html, render(results))
         if self.json:
             from fallow.diagnosis.serialize import as_json
 

@@ -47,6 +47,8 @@ class StudyCommand:
     """Of the Ray cluster; else one is started on this machine."""
     cache: Path | None = None
     """Folder of compiled programs, which can be carried to another machine."""
+    trust_cache: bool = False
+    """Run programs from a --cache folder that another machine or user filled."""
     dry_run: bool = False
     """Print branches, fleets, updates, memory and time, and train nothing."""
 
@@ -73,7 +75,7 @@ class StudyCommand:
         from fallow.console.study import StudyView
         from fallow.study.engines import run_study
 
-        keep_compiled(self.cache)
+        keep_compiled(self.cache, self.trust_cache)
         go_on = f"fallow study --resume {folder}"
         with resume_hint(go_on), StudyView(folder) as view:
             run_study(plan, folder, view, self.engine, self.address, self.trunks)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from fallow.agents import training
 
 
+OF_A_START = ("resume", "cache", "trust_cache", "tensorboard")
+"""Options that may change from one start of a run to the next."""
+
+
 @dataclass(frozen=True)
 class TrainCommand:
     """Train agents, all branches together in one program.
@@ -51,6 +55,8 @@ class TrainCommand:
     """Go on with the run in this folder; all other choices are the run's own."""
     cache: Path | None = None
     """Folder of compiled programs, which can be carried to another machine."""
+    trust_cache: bool = False
+    """Run programs from a --cache folder that another machine or user filled."""
 
     def run(self) -> None:
         need_jax()
@@ -60,7 +66,7 @@ class TrainCommand:
         from fallow.agents.compiling import keep_compiled
         from fallow.console.training import TrainingBar
 
-        keep_compiled(self.cache)
+        keep_compiled(self.cache, self.trust_cache)
         folder = self.resume or self.out
         run = training.Run.read(folder) if self.resume else self._run()
         events = folder / "events" if self.tensorboard else None
@@ -72,7 +78,12 @@ class TrainCommand:
         for name in ("frames", "evaluate_frames", "episodes", "save_frames"):
             flag, least = f"--{name.replace('_', '-')}", int(name != "save_frames")
             options.whole("fallow train", flag, getattr(self, name), at_least=least)
-        own = {"resume", "cache", "tensorboard"}  # choices of a start, not of a run
+        own = {
+            "resume",
+            "cache",
+            "trust_cache",
+            "tensorboard",
+        }  # choices of a start, not of a run
         given = [
             f"--{option.name.replace('_', '-')}"
             for option in dataclasses.fields(self)

@@ -4,7 +4,8 @@ import contextlib
 import importlib.util
 from collections.abc import Iterator
 
-from fallow.core.errors import FallowError
+from fallow.cli import INTERRUPTED
+from fallow.core.errors import FallowError, RunError
 
 
 def need_jax() -> None:
@@ -17,17 +18,29 @@ def need_jax() -> None:
         )
 
 
+class Stopped(RunError):
+    """Training stopped before its end; the message says how to resume."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 @contextlib.contextmanager
 def resume_hint(command: str) -> Iterator[None]:
-    """Say how to go on when training stops before its end."""
-    from fallow.agents.fleet import LearningError
+    """Add the command that resumes training where it stops before its end.
+
+    Raises:
+        Stopped: after Ctrl-C, or if a loss or the physics is no longer finite.
+    """
     from fallow.agents.training import Interrupted
-    from fallow.dynamics import PhysicsError
 
     try:
         yield
-    except (Interrupted, LearningError, PhysicsError, KeyboardInterrupt) as stopped:
-        why = str(stopped) or "stopped"
-        raise FallowError(
-            f"{why}; go on from the last checkpoint with: {command}"
+    except (Interrupted, RunError, KeyboardInterrupt) as stopped:
+        failed = isinstance(stopped, RunError)
+        raise Stopped(
+            f"{str(stopped) or 'stopped'}; resume from the last checkpoint with: "
+            f"{command}",
+            exit_code=1 if failed else INTERRUPTED,
         ) from None

@@ -26,13 +26,13 @@ class TrainingBar:
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.completed:,.0f}/{task.total:,.0f} frames"),
+            TextColumn("{task.fields[frames]}"),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             console=self._console,
             disable=not self._console.is_terminal,
         )
-        self._line = self._bar.add_task("training", total=None, rate="")
+        self._line = self._bar.add_task("training", total=None, frames="", rate="")
         self._events = event_writer(events) if events else None
 
     def __enter__(self) -> "TrainingBar":
@@ -51,6 +51,7 @@ class TrainingBar:
             self._line,
             completed=progress.frame,
             total=progress.until_frame,
+            frames=f"{progress.frame:,}/{progress.until_frame:,} frames",
             rate=f"{progress.updates_per_s:,.0f} updates/s",
         )
         judged = progress.judged

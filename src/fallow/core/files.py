@@ -1,24 +1,83 @@
-"""Files that are there whole or not at all."""
+"""Files that are written completely or not at all."""
 
 import contextlib
+import itertools
 import os
+import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
+
+PART = re.compile(r"\.part-(?P<host>[^/]*)-(?P<pid>\d+)-\d+$")
+"""How the name of an unfinished file ends: host, process, and a count."""
+_COUNT = itertools.count()
 
 
 @contextlib.contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
-    """A place to write a file at, which becomes `path` when the block is done.
+    """Yield a temporary path; it replaces `path` when the block ends without an error.
 
-    What was at `path` stays until then, and for good if the block fails. Two processes
-    may write the same file at once: the later one's stays.
+    The file at `path` stays until then, and for good if the block fails. Two processes
+    may write the same file at once: the last one to finish wins. Temporary files of
+    killed processes of this host are removed.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.part-{os.getpid()}")
-    part.unlink(missing_ok=True)
+    remove_leftovers(path.parent, path.name)
+    part = path.with_name(f"{path.name}{_suffix()}")
     try:
         yield part
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Replace the text of a file atomically."""
+    with whole(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file or folder to `NAME.damaged-N`; returns the new path."""
+    number = 0
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    os.replace(path, aside)
+    return aside
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether a path has the name of an unfinished file."""
+    return PART.search(path.name) is not None
+
+
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Remove unfinished files, of `name` if given, whose process was killed."""
+    for path in folder.glob(f"{_literal(name)}*.part-*"):
+        found = PART.search(path.name)
+        if found and found["host"] == _host() and not _is_alive(int(found["pid"])):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _literal(name: str) -> str:
+    return re.sub(r"([*?\[])", r"[\1]", name)
+
+
+def _suffix() -> str:
+    return f".part-{_host()}-{os.getpid()}-{next(_COUNT)}"
+
+
+def _host() -> str:
+    return re.sub(r"[^\w.]", "_", socket.gethostname())
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

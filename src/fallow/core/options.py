@@ -13,6 +13,10 @@ from typing import Any, TypeVar
 from fallow.core.errors import FallowError, unknown
 
 T = TypeVar("T")
+MAX_SEEDS = 10_000
+"""Of one command or study; more is a slip of the hand."""
+MOST_SHOWN = 80
+"""Characters of a wrong value that an error repeats."""
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:
@@ -89,17 +93,34 @@ def seeds(text: str) -> list[int]:
         except ValueError:
             begin, end = 0, -1
         if not 0 <= begin <= end < 2**31:
-            raise FallowError(f"cannot read seeds '{text}': write 0-4 or 0,3,7")
+            raise FallowError(f"cannot read seeds '{shown(text)}': write 0-4 or 0,3,7")
+        if end - begin >= MAX_SEEDS or len(found) >= MAX_SEEDS:
+            raise FallowError(
+                f"seeds '{shown(text)}' are more than {MAX_SEEDS:,}; give fewer"
+            )
         found |= dict.fromkeys(range(begin, end + 1))
     return list(found)
 
 
-def whole(owner: str, option: str, value: Any, at_least: int) -> None:
-    """Check that `value` is an integer and not below `at_least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
+def whole(
+    owner: str, option: str, value: Any, at_least: int, at_most: int | None = None
+) -> None:
+    """Check that `value` is an integer between two limits."""
+    limit = f"{at_least} or more"
+    if at_most is not None:
+        limit = f"from {at_least:,} to {at_most:,}"
+    fits = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+    if not fits or (at_most is not None and value > at_most):
         raise FallowError(
-            f"{owner}: {option} is {_text(value)}; "
-            f"it must be a whole number, {at_least} or more"
+            f"{owner}: {option} is {shown(value)}; it must be a whole number, {limit}"
+        )
+
+
+def text(owner: str, option: str, value: Any) -> None:
+    """Check that `value` is a text that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise FallowError(
+            f"{owner}: {option} is {shown(value)}; it must be a text in quotes"
         )
 
 
@@ -121,7 +142,7 @@ def number(
     )
     if not fits:
         raise FallowError(
-            f"{owner}: {option} is {_text(value)}; it must be a number, {limit}"
+            f"{owner}: {option} is {shown(value)}; it must be a number, {limit}"
         )
 
 
@@ -134,6 +155,15 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it, cut where it is long."""
+    try:
+        found = _text(value)
+    except ValueError:  # an integer of thousands of digits
+        found = "an integer too long to print"
+    return found if len(found) <= MOST_SHOWN else f"{found[:MOST_SHOWN]}…"
 
 
 def _text(value: Any) -> str:

@@ -65,17 +65,23 @@ def read_results(path: str | Path) -> list[Evaluation]:
     path = Path(path)
     if not path.is_file():
         raise FallowError(f"there is no table of results at {path}")
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        names = tuple(reader.fieldnames or ())
-        if set(names) != set(COLUMNS):
-            missing = ", ".join(sorted(set(COLUMNS) - set(names))) or "none"
-            strange = ", ".join(sorted(set(names) - set(COLUMNS))) or "none"
-            raise FallowError(
-                f"{path} is no table of results: missing columns {missing}; unknown "
-                f"columns {strange}"
-            )
-        return [_row(path, reader.line_num, row) for row in reader]
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            _check_columns(path, reader.fieldnames or ())
+            return [_row(path, reader.line_num, row) for row in reader]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FallowError(f"{path} is damaged: {error}") from None
+
+
+def _check_columns(path: Path, names: Sequence[str]) -> None:
+    missing = ", ".join(sorted(set(COLUMNS) - set(names)))
+    strange = ", ".join(sorted(set(names) - set(COLUMNS)))
+    if missing or strange:
+        raise FallowError(
+            f"{path} is no table of results: missing columns {missing or 'none'}; "
+            f"unknown columns {strange or 'none'}"
+        )
 
 
 def write_results(path: str | Path, rows: Iterable[Evaluation]) -> Path:

@@ -10,7 +10,7 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fallow.core import seeds
+from fallow.core import files, seeds
 from fallow.dynamics import EPISODE_FRAMES, Worlds
 from fallow.dynamics.gaits import STAND, START_NOISE_RAD, Gait
 from fallow.logs import Recorder
@@ -132,7 +132,8 @@ def draw(walk: Walk, path: Path) -> None:
             ha="left",
             weight="bold",
         )
-        figure.savefig(path)
+        with files.whole(path) as part:
+            figure.savefig(part, format="png")
 
 
 def _draw_strip(axes: Axes, walk: Walk, agent: int, label: str) -> None:

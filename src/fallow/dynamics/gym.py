@@ -17,12 +17,14 @@ import numpy as np
 
 from fallow.core.errors import FallowError
 from fallow.dynamics import simulator
-from fallow.dynamics.conditions import Condition
-from fallow.dynamics.shifts import write
+from fallow.dynamics.conditions import Condition, Course
+from fallow.dynamics.shifts import Original, write
 from fallow.dynamics.tasks import TASKS
 from fallow.dynamics.worlds import Worlds
 
 NAMESPACE = "fallow"
+ORIGINAL = "_fallow_original"
+"""Attribute of an environment: its model, and that model's original numbers."""
 
 
 def environment_id(task: str) -> str:
@@ -117,6 +119,10 @@ class TaskEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._renderer.update_scene(data, camera="side")
         return self._renderer.render()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the renderer, which a copy makes for itself."""
+        return vars(self) | {"_renderer": None}
+
     def close(self) -> None:
         """Free the renderer."""
         if self._renderer is not None:
@@ -155,12 +161,19 @@ class ShiftDynamics(
             schedule_seed=schedule_seed,
         )
         super().__init__(env)
-        self._model = _model_of(env)
+        _refuse_stacked(env)
         self._frames_per_step = n_worlds
-        self._course = Condition.parse(condition).on(self._model, schedule_seed)
+        self._course = Course(
+            Condition.parse(condition), _original_of(env), schedule_seed
+        )
         self._segment = 0
         self._apply(0)
         self.clock_frames = 0
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Shift the copied environment, which Gymnasium makes anew, as it was."""
+        self.__dict__.update(state)
+        self._apply(self._segment)
 
     @property
     def clock_frames(self) -> int:
@@ -177,13 +190,14 @@ class ShiftDynamics(
     def _apply(self, segment: int) -> None:
         """Rewrite the model; Gymnasium's next step recomputes everything from it."""
         self._segment = segment
-        fields = self._course.fields(segment)
-        write(fields, {name: getattr(self._model, name) for name in fields})
+        model, fields = _model_of(self.env), self._course.fields(segment)
+        write(fields, {name: getattr(model, name) for name in fields})
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode under the dynamics now in force; the clock stays."""
+        self._apply(self._segment)  # also to a model that was loaded anew
         observation, info = self.env.reset(seed=seed, options=options)
         return observation, info | self._course.truth(self._clock_frames)
 
@@ -195,6 +209,29 @@ class ShiftDynamics(
         observation, reward, terminated, truncated, info = self.env.step(action)
         self.clock_frames = self._clock_frames + self._frames_per_step
         return observation, reward, terminated, truncated, info | truth
+
+
+def _refuse_stacked(env: gymnasium.Env[Any, Any]) -> None:
+    """Raise if another wrapper below shifts the same model: they undo each other."""
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, ShiftDynamics):
+            raise FallowError(
+                f"this environment is shifted by '{env._course.condition}' already, "
+                "and a second shift would undo the first; wrap env.env instead, with "
+                "one condition"
+            )
+        env = env.env
+
+
+def _original_of(env: gymnasium.Env[Any, Any]) -> Original:
+    """The model's numbers before any wrapper of this environment changed them."""
+    model, base = _model_of(env), env.unwrapped
+    found = getattr(base, ORIGINAL, None)
+    if found is None or found[0] is not model:
+        found = (model, Original.of(model))
+        setattr(base, ORIGINAL, found)
+    original: Original = found[1]
+    return original
 
 
 def _model_of(env: gymnasium.Env[Any, Any]) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fallow.core import options
-from fallow.core.errors import FallowError
+from fallow.core.errors import FallowError, RunError
 from fallow.core.records import NO_REGIME
 from fallow.dynamics import arguments, simulator
 from fallow.dynamics.conditions import Condition
@@ -25,7 +25,7 @@ ENDLESS = -(2**62)
 """Frames elapsed in an episode that never reaches the time limit."""
 
 
-class PhysicsError(RuntimeError):
+class PhysicsError(RunError):
     """The simulation of a world diverged; all worlds are as they were before."""
 
 
@@ -70,6 +70,7 @@ class Worlds:
         frames_per_step: int | None = None,
         n_threads: int = 0,
     ) -> None:
+        self._arguments = {k: v for k, v in locals().items() if k != "self"}
         mujoco = simulator.load()
         self.task = TASKS[task] if isinstance(task, str) else task
         seeds = arguments.checked_seeds(seeds)
@@ -117,6 +118,14 @@ class Worlds:
         self._start_state = np.zeros((*seeds.shape, self._batch.nstate))
         self._apply_dynamics()
         self.reset()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Arguments and `save`; the simulator itself cannot be copied."""
+        return {"arguments": self._arguments, "saved": self.save()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state["arguments"])  # type: ignore[misc]
+        self.restore(state["saved"])
 
     @property
     def n_actuators(self) -> int:

@@ -22,18 +22,20 @@ from fallow.replay.table import Table
 CHUNK = 64
 """Steps in a chunk."""
 FREE = -1
+MAX_TRANSITIONS, MAX_WORLDS = 10**8, 10**5
+"""Limits of a buffer; more is a slip of the hand."""
 
 Victim = Callable[["Book"], int]
-"""Which slot to give up when all are taken; None: the oldest of the world's own."""
+"""Which slot to give up when all are taken; None: the oldest."""
 
 
 class Book:
     """Ledger of one buffer."""
 
     def __init__(self, n_worlds: int, capacity_transitions: int, seed: int = 0) -> None:
-        options.whole("buffer", "n_worlds", n_worlds, at_least=1)
+        options.whole("buffer", "n_worlds", n_worlds, 1, MAX_WORLDS)
         options.whole(
-            "buffer", "capacity_transitions", capacity_transitions, at_least=1
+            "buffer", "capacity_transitions", capacity_transitions, 1, MAX_TRANSITIONS
         )
         self.n_worlds = n_worlds
         self.capacity_transitions = capacity_transitions
@@ -133,10 +135,11 @@ class Book:
 
     def _open_chunk(self, world: int, chunk: int, victim: Victim | None) -> None:
         slot = world * self.slots_per_world + chunk % self.slots_per_world
-        if victim is not None and self.chunk[slot] != FREE:
+        in_order = victim is None and self.is_ring and not self._is_uneven
+        if self.chunk[slot] != FREE and not in_order:
             self.is_ring = False
             free = np.flatnonzero(self.chunk == FREE)
-            slot = int(free[0]) if len(free) else victim(self)
+            slot = int(free[0]) if len(free) else (victim or Book.oldest)(self)
         if self.chunk[slot] != FREE:
             self.slot_of[self.world[slot], self.chunk[slot]] = FREE
         if chunk >= self.slot_of.shape[1]:
@@ -149,6 +152,17 @@ class Book:
         self.stamp[slot] = self.n_stamps
         self.n_stamps += 1
         self._base_rows[world] = slot * CHUNK
+
+    @property
+    def _is_uneven(self) -> bool:
+        """Whether some worlds have stored more than others."""
+        return max(self.heads) - min(self.heads) > CHUNK
+
+    def oldest(self) -> int:
+        """The slot of the finished chunk whose last step is the oldest."""
+        slots = self.slots(finished=True)
+        ended = self.time_of(self.world[slots], self.stop_of(slots) - 1)
+        return int(slots[np.argmin(ended)])
 
     # ---------------------------------------------------------------- reading
 

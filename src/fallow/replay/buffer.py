@@ -65,11 +65,24 @@ class Buffer:
         self.book = Book(n_worlds, capacity_transitions, seed)
         self.drawer = Drawer(self.book, rule, seed, draw_running)
         self.storage = Storage(layout, self.book.n_slots * CHUNK, folder)
+        self._view()
+
+    def _view(self) -> None:
+        """Make all views of the stored bytes."""
         self._shortcut = Shortcut.of(self.book, self.storage)
         self._columns = dict(self.storage.columns)
-        if n_worlds == 1:  # so that a step's leading axis of one fits a row
+        if self.book.n_worlds == 1:  # so that a step's leading axis of one fits a row
             for name, column in self._columns.items():
                 self._columns[name] = column[:, None]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but views, which would come apart in a copy."""
+        views = ("_shortcut", "_columns")
+        return {name: own for name, own in vars(self).items() if name not in views}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._view()
 
     def __len__(self) -> int:
         """Steps stored."""

@@ -145,6 +145,20 @@ class Storage:
         self.layout = layout
         self.n_rows = n_rows
         self.rows = _allocate((n_rows, layout.n_octets), folder)
+        self._view()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Rows only: views of them would come apart in a copy, which is in memory."""
+        rows = np.array(self.rows)
+        return {"layout": self.layout, "n_rows": self.n_rows, "rows": rows}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._view()
+
+    def _view(self) -> None:
+        """Make all views of the rows."""
+        layout = self.layout
         self.groups = layout.grouped(self.rows)
         uncast = {n: place._replace(cast=None) for n, place in layout.places.items()}
         self.columns = replace(layout, places=uncast).split(self.groups)
@@ -170,7 +184,14 @@ class Storage:
 
 def _allocate(shape: tuple[int, int], folder: str | Path | None) -> np.ndarray:
     if folder is None:
-        return np.zeros(shape, np.uint8)
+        try:
+            return np.zeros(shape, np.uint8)
+        except MemoryError:
+            raise FallowError(
+                f"a buffer of {shape[0]:,} steps of {shape[1]} bytes needs "
+                f"{shape[0] * shape[1] / 2**30:.1f} GiB of memory, more than there is; "
+                "choose a smaller capacity_transitions, half=True, or a folder"
+            ) from None
     path = Path(folder) / "replay.rows"
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():

@@ -13,6 +13,7 @@ from fallow.core.errors import FallowError
 from fallow.core.results import Evaluation, Label, read_results
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import SHIFT_FRAME, Drift, Permanent, Recurring
+from fallow.study import folder as study_folder
 from fallow.study.statistics import Returns, returns_of
 
 TABLE, PLAN, RUN = "results.csv", "plan.json", "run.json"
@@ -219,12 +220,25 @@ def _rows(path: Path) -> tuple[list[Evaluation], str]:
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
     if whole in (0, len(content)):
-        return read_results(path), ""
+        return _read_or_made_again(path)
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place) / path.name
         copy.write_bytes(content[:whole])
         rows = read_results(copy)
     return rows, f"the last line of {path.name} is half-written and is left out"
+
+
+def _read_or_made_again(path: Path) -> tuple[list[Evaluation], str]:
+    """The rows; a damaged table is set aside and made again from those of fleets."""
+    try:
+        return read_results(path), ""
+    except FallowError:
+        tables = [own for own in path.parent.glob(f"fleets/*/{TABLE}")]
+        if not tables:
+            raise
+        study = study_folder.read_study(path.parent)
+        notes = study_folder.set_damaged_aside(study)
+        return study_folder.collect(study), " ".join(notes)
 
 
 def _plan(path: Path) -> tuple[dict[str, Any], str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from fallow.core import files
 from fallow.report.cells import Cell, Table
 
 MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
@@ -126,7 +127,7 @@ def write_tables(tables: Sequence[Table], folder: str | Path, stem: str) -> list
     for place, table in enumerate(tables, start=1):
         for ending, shape in FORMATS.items():
             path = folder / f"{stem}-{place}.{ending}"
-            path.write_text(shape(table), encoding="utf-8")
+            files.write_text(path, shape(table))
             written.append(path)
     return written
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from fallow.core import files
 from fallow.views.plotting import plain_svg, styled
 
 METADATA: dict[str, dict[str, None]] = {
@@ -44,14 +45,17 @@ def save(picture: Picture, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     end = picture.svg.index(">") + 1
     paper = f"{SVG_HEAD}{picture.svg[:end]}{SVG_PAPER}{picture.svg[end:]}"
-    files = [folder / f"{picture.name}.svg"]
-    files[0].write_text(paper, encoding="utf-8")
+    written = [folder / f"{picture.name}.svg"]
+    files.write_text(written[0], paper)
     with styled():
         for ending, metadata in METADATA.items():
             path = folder / f"{picture.name}.{ending}"
-            picture.figure.savefig(path, metadata=metadata, dpi=PNG_DPI)
-            files.append(path)
-    return files
+            with files.whole(path) as part:
+                picture.figure.savefig(
+                    part, format=ending, metadata=metadata, dpi=PNG_DPI
+                )
+            written.append(path)
+    return written
 
 
 def file_name(title: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from fallow.core import files
 from fallow.core.errors import FallowError
 from fallow.core.progress import Track, untracked
 from fallow.report import advantages, lived, pictures
@@ -135,8 +136,9 @@ def write_page(content: Content, path: Path, track: Track = untracked) -> Path:
         save(picture, figures)
     for section in content.sections:
         for name, _, film in section.films:
-            (figures / f"{name}.webp").write_bytes(film)
-    path.write_text(render(content), encoding="utf-8")
+            with files.whole(figures / f"{name}.webp") as part:
+                part.write_bytes(film)
+    files.write_text(path, render(content))
     return path
 
 

@@ -1,5 +1,7 @@
 """What a plan must hold: names that exist and numbers that are possible."""
 
+import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from fallow.agents import AGENTS
@@ -7,24 +9,39 @@ from fallow.core import options
 from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.tasks import EPISODE_FRAMES, TASKS
-from fallow.replay.book import Book
+from fallow.replay.book import MAX_TRANSITIONS, Book
 from fallow.replay.rules import Rule
+from fallow.study.devices import named_bytes
 
 if TYPE_CHECKING:
     from fallow.study.plan import Cell, Plan
 
-AT_LEAST_1 = (
-    "trunk_frames",
-    "branch_frames",
-    "evaluate_frames",
-    "n_episodes",
-    "save_frames",
-    "capacity_transitions",
-)
+MAX_NAME = 100
+NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
+"""It becomes the name of a folder."""
+LIMITS = {
+    "trunk_frames": (1, 10**10),
+    "branch_frames": (1, 10**10),
+    "shift_frame": (0, 10**10),
+    "evaluate_frames": (1, 10**10),
+    "n_episodes": (1, 10_000),
+    "save_frames": (1, 10**10),
+    "capacity_transitions": (1, MAX_TRANSITIONS),
+    "seeds_per_fleet": (0, options.MAX_SEEDS),
+}
+"""The smallest and the largest value of every number of a plan."""
+TEXTS = ("name", "preset", "device")
+MAX_BRANCHES = 100_000
+"""Of a plan; more is a slip of the hand."""
 
 
 def check_cell(cell: "Cell") -> None:
     """Raise if a name is unknown, or something is given twice or not at all."""
+    for name in ("task", "agent", "trunk_set"):
+        options.text("a cell", name, getattr(cell, name))
+    for name in ("conditions", "rules"):
+        for text in getattr(cell, name):
+            options.text("a cell", f"one of its {name}", text)
     _ = TASKS[cell.task], AGENTS[cell.agent]
     for text in cell.conditions:
         if "shift_frame" in options.parse(text)[1]:
@@ -46,16 +63,21 @@ def check_cell(cell: "Cell") -> None:
 
 def check_plan(plan: "Plan") -> None:
     """Raise if a number is impossible or two numbers do not go together."""
+    for name in TEXTS:
+        options.text("a study", name, getattr(plan, name))
+    if not NAME.fullmatch(plan.name):
+        raise FallowError(
+            f"a study is called '{options.shown(plan.name)}'; write its name with "
+            f"letters, digits, - and _, {MAX_NAME} at most, a letter or digit first"
+        )
     owner = f"study '{plan.name}'"
-    if not plan.name or not all(c.isalnum() or c in "-_." for c in plan.name):
-        raise FallowError(f"{owner}: write its name with letters, digits, - and _")
     if not plan.cells:
         raise FallowError(f"{owner} has no cells; give at least one")
-    for name in AT_LEAST_1:
-        options.whole(owner, name, getattr(plan, name), at_least=1)
-    for name in ("shift_frame", "seeds_per_fleet"):
-        options.whole(owner, name, getattr(plan, name), at_least=0)
+    for name, (least, most) in LIMITS.items():
+        options.whole(owner, name, getattr(plan, name), least, most)
+    named_bytes(plan.device)
     _check_seeds(plan, owner)
+    _check_size(plan, owner)
     if plan.shift_frame >= plan.branch_frames:
         raise FallowError(
             f"{owner}: shift_frame is {plan.shift_frame:,} and a branch ends at "
@@ -70,13 +92,23 @@ def check_plan(plan: "Plan") -> None:
     for cell in plan.cells:
         _check_lengths(plan, cell, owner)
         _check_rules(plan, cell)
-    ids = [branch.id for branch in plan.branches()]
+    counts = Counter(branch.id for branch in plan.branches())
     for branch in plan.branches():
-        if ids.count(branch.id) > 1:
+        if counts[branch.id] > 1:
             raise FallowError(
                 f"{owner}: {branch.condition} with {branch.rule} of {branch.agent} on "
                 f"{branch.task} is in two cells of one trunk set; give it once"
             )
+
+
+def _check_size(plan: "Plan", owner: str) -> None:
+    """Raise before branches are listed that nobody can mean."""
+    each = sum(len(cell.conditions) * len(cell.rules) for cell in plan.cells)
+    if each * len(plan.seeds) > MAX_BRANCHES:
+        raise FallowError(
+            f"{owner} has {each * len(plan.seeds):,} branches and {MAX_BRANCHES:,} is "
+            "the limit; split it"
+        )
 
 
 def n_worlds_of(agent: str, preset: str) -> int:
@@ -89,8 +121,13 @@ def _check_seeds(plan: "Plan", owner: str) -> None:
         raise FallowError(
             f'{owner} has no seeds; give at least one, e.g. seeds = "0-4"'
         )
+    if len(plan.seeds) > options.MAX_SEEDS:
+        raise FallowError(
+            f"{owner} has {len(plan.seeds):,} seeds and {options.MAX_SEEDS:,} is the "
+            "limit; split it"
+        )
     for seed in plan.seeds:
-        options.whole(owner, "a seed", seed, at_least=0)
+        options.whole(owner, "a seed", seed, 0, 2**31 - 1)
     if len(set(plan.seeds)) < len(plan.seeds):
         raise FallowError(f"{owner} has a seed twice: {plan.seeds}; give each once")
 

@@ -19,19 +19,22 @@ from fallow.dynamics.simulator import compile_body
 from fallow.study.fleets import PlannedFleet
 from fallow.study.folder import (
     FAILED,
-    STATUS,
+    LOCK,
     TABLE,
     Study,
+    check_folder,
     collect,
     is_done,
     joined,
     open_study,
     read_json,
+    read_status,
     read_study,
+    set_damaged_aside,
     write_parquet,
 )
 from fallow.study.plan import Plan
-from fallow.study.running import Event, Watch, try_fleet
+from fallow.study.running import Event, Watch, tell, try_fleet
 
 POLL_S = 2.0
 """Between two looks at what the workers of a cluster have done."""
@@ -65,20 +68,28 @@ def run_study(
             fleets failed, which is told after all others are done.
         Interrupted: somebody pressed Ctrl-C; a checkpoint was written.
     """
-    run = ENGINES[engine]
+    run, folder = ENGINES[engine], Path(folder).absolute()
     check_bodies(plan)
-    study = open_study(plan, Path(folder).absolute(), trunks)
-    with lock(study.lock), _space_told(study):
-        run(study, watch, address)
-        rows = collect(study)
-        write_parquet(study.folder / "results.parquet", rows)
+    check_folder(folder)
+    with lock(folder / LOCK):
+        study = open_study(plan, folder, trunks)
+        _run(study, run, watch, address)
     _tell_failures(study)
     return study
 
 
+def _run(study: Study, run: Engine, watch: Watch, address: str | None) -> None:
+    with _space_told(study):
+        for sentence in set_damaged_aside(study):
+            tell(study.fleets[0], watch, sentence)
+        run(study, watch, address)
+        rows = collect(study)
+        write_parquet(study.folder / "results.parquet", rows)
+
+
 def _tell_failures(study: Study) -> None:
     told = [read_json(study.fleet_folder(fleet) / FAILED) for fleet in study.fleets]
-    reasons = [content["reason"] for content in told if content]
+    reasons = [str(content.get("reason", "?")) for content in told if content]
     if reasons:
         raise FallowError(
             f"{len(reasons)} of {len(told)} fleets failed, and their branches are "
@@ -153,7 +164,7 @@ class News:
     def tell(self, fleet: PlannedFleet) -> None:
         """Pass on what is new of a fleet."""
         folder = self._study.fleet_folder(fleet)
-        told: dict[str, Any] = read_json(folder / STATUS)
+        told: dict[str, Any] = read_status(folder)
         if not told or told["time"] == self._times.get(fleet.id):
             return
         self._times[fleet.id] = told["time"]

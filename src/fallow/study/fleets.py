@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fallow.core.errors import FallowError, unknown
+from fallow.core.errors import FallowError
+from fallow.study.devices import GIB, HERE, named_bytes
 from fallow.study.plan import Cell, Plan, PlannedBranch, PlannedTrunk, identity
 
-GIB = 2**30
-DEVICES_GIB = {"cpu": 8, "h200": 139, "h100": 79, "a100": 79}
-"""Memory of devices by name; of a processor, what is planned with."""
 ACTION_REPEAT = 2
 """Frames for which the worlds of a fleet hold an action."""
 
@@ -104,20 +102,12 @@ def device_bytes(plan: Plan) -> int:
     Raises:
         FallowError: the name is unknown.
     """
-    if plan.device == "here":
+    n_bytes = named_bytes(plan.device)
+    if n_bytes is None:
         from fallow.agents import memory
 
         return memory.device_bytes()
-    if plan.device.endswith("GiB"):
-        try:
-            return int(float(plan.device.removesuffix("GiB")) * GIB)
-        except ValueError:
-            raise FallowError(
-                f"cannot read device '{plan.device}'; write its memory as 24GiB"
-            ) from None
-    if plan.device not in DEVICES_GIB:
-        raise unknown("device", plan.device, (*DEVICES_GIB, "here", "24GiB"))
-    return DEVICES_GIB[plan.device] * GIB
+    return n_bytes
 
 
 def _usable_bytes(plan: Plan) -> float:
@@ -156,7 +146,7 @@ def _n_seeds(plan: Plan, cells: Sequence[Cell], cost: Cost) -> int:
 
 def _is_processor(plan: Plan) -> bool:
     """Where branches gain nothing from company."""
-    if plan.device != "here":
+    if plan.device != HERE:
         return plan.device == "cpu"
     from fallow.agents.compiling import on_processor
 

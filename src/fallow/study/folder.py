@@ -10,7 +10,9 @@ fleets/<id>/      a fleet at work: table, checkpoint, status; done.json at its e
 import dataclasses
 import hashlib
 import json
+import math
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,12 +23,23 @@ from typing import Any
 import fallow
 from fallow.core import files
 from fallow.core.errors import FallowError
+from fallow.core.lock import is_lock
 from fallow.core.results import COLUMNS, Evaluation, read_results, write_results
 from fallow.study.fleets import Cost, PlannedFleet, check_fit, fleets_of
 from fallow.study.plan import PLAN_FILE, Plan
 
 TABLE, TRUNK_TABLE, STATUS = "results.csv", "trunks.csv", "status.json"
-DONE, FAILED = "done.json", "failed.json"
+DONE, FAILED, LOCK = "done.json", "failed.json", "lock"
+STAGES = ("trunks", "branches")
+STATUS_NUMBERS = (
+    "frame",
+    "until_frame",
+    "n_updates",
+    "session_updates",
+    "session_s",
+    "time",
+)
+ID = re.compile(r"[0-9a-f]{12}")
 PACKAGES = ("jax", "jaxlib", "mujoco", "numpy", "optax", "equinox")
 
 
@@ -52,7 +65,7 @@ class Study:
     @property
     def lock(self) -> Path:
         """Held by the process that runs the study."""
-        return self.folder / "lock"
+        return self.folder / LOCK
 
 
 def open_study(
@@ -64,22 +77,40 @@ def open_study(
         FallowError: the folder is another study's.
     """
     folder = Path(folder)
+    check_folder(folder)
     if (folder / PLAN_FILE).exists():
         found = read_study(folder, store)
         if found.plan != plan:
             raise FallowError(
                 f"{folder} holds another study: {difference(plan, found.plan)}; choose "
-                f"another folder, or go on with it: fallow study --resume {folder}"
+                "another folder, or continue that study: fallow study --resume "
+                f"{folder}"
             )
         return found
-    if folder.exists() and any(folder.iterdir()):
-        raise FallowError(
-            f"{folder} is no study's folder and not empty; choose another"
-        )
     study = Study(folder, plan, fleets_of(plan), _store(folder, store))
     check_fit(plan, study.fleets)
     write_plan(study)
     return study
+
+
+def check_folder(folder: Path) -> None:
+    """Raise if a folder holds files, none of which is a study's plan.
+
+    Locks and unfinished files, as a killed start leaves them, do not count.
+    """
+    if not folder.exists() or (folder / PLAN_FILE).exists():
+        return
+    files.remove_leftovers(folder)
+    found = [path.name for path in folder.iterdir() if not _is_scrap(path)]
+    if found:
+        raise FallowError(
+            f"{folder} is not empty and holds no study (it has no {PLAN_FILE}, and "
+            f"{', '.join(sorted(found)[:3])}); choose another folder"
+        )
+
+
+def _is_scrap(path: Path) -> bool:
+    return is_lock(path) or files.is_leftover(path)
 
 
 def new_folder(out: str | Path) -> Path:
@@ -108,19 +139,28 @@ def read_study(folder: str | Path, store: str | Path | None = None) -> Study:
         branches = {branch.id: branch for branch in plan.branches()}
         fleets = tuple(
             PlannedFleet(
-                id=own["id"],
+                id=_checked_id(own["id"]),
                 trunks=tuple(trunks[one] for one in own["trunks"]),
                 branches=tuple(branches[one] for one in own["branches"]),
                 cost=Cost(**own["cost"]),
             )
             for own in content["fleets"]
         )
-    except (ValueError, KeyError, TypeError):
+        if not isinstance(content.get("store"), str | None):
+            raise TypeError("the store of trunks is no path")
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise FallowError(
             f"{folder / PLAN_FILE} was edited or written by another version of Fallow: "
             "its fleets are not those of its plan; begin in another folder"
         ) from None
     return Study(folder, plan, fleets, _store(folder, store or content.get("store")))
+
+
+def _checked_id(text: Any) -> str:
+    """An id, which becomes the name of a folder."""
+    if not isinstance(text, str) or not ID.fullmatch(text):
+        raise ValueError(f"{text!r} is no id")
+    return text
 
 
 def write_plan(study: Study, made_with: Mapping[str, Any] | None = None) -> None:
@@ -182,6 +222,23 @@ def _collect_trunks(study: Study) -> None:
     write_results(path, rows)
 
 
+def set_damaged_aside(study: Study) -> list[str]:
+    """Set joined tables that cannot be read aside; returns a sentence on each.
+
+    They are made again from the tables of fleets and trunks.
+    """
+    sentences = []
+    for name in (TABLE, TRUNK_TABLE):
+        path = study.folder / name
+        try:
+            if path.exists():
+                read_results(path)
+        except FallowError as error:
+            aside = files.set_aside(path)
+            sentences.append(f"{error}; set aside as {aside.name} and made again")
+    return sentences
+
+
 def joined(tables: Iterable[Path]) -> list[Evaluation]:
     """The rows of those tables that are there and whole."""
     rows: list[Evaluation] = []
@@ -240,15 +297,6 @@ def is_done(folder: Path) -> bool:
     return bool(done) and table.is_file() and done.get("table") == _digest(table)
 
 
-def set_aside(path: Path) -> Path:
-    """Move what is damaged out of the way, and keep it."""
-    number = 0
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
-        number += 1
-    os.replace(path, aside)
-    return aside
-
-
 def link(source: Path, target: Path) -> None:
     """Put a file under another name as well, at once; copied where links are not."""
     with files.whole(target) as part:
@@ -262,18 +310,37 @@ def link(source: Path, target: Path) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a file anew; the one before stays until this one is complete."""
-    with files.whole(path) as part:
-        part.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    """Replace a JSON file atomically."""
+    files.write_text(path, json.dumps(content, indent=1))
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """What a file says; nothing if it is missing or damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """Where a fleet stands, as it wrote it; empty if that is missing or damaged."""
+    status = read_json(folder / STATUS)
+    spent = status.get("spent_s", {})
+    good = (
+        status.get("stage") in STAGES
+        and all(_is_number(status.get(name)) for name in STATUS_NUMBERS)
+        and isinstance(spent, dict)
+        and all(
+            isinstance(seconds, dict) and all(map(_is_number, seconds.values()))
+            for seconds in spent.values()
+        )
+    )
+    return status if good else {}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def versions() -> dict[str, str]:

@@ -167,6 +167,9 @@ def read_toml(path: str | Path) -> Plan:
         raise FallowError(f"there is no study file at {path}")
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise FallowError(f"{path} cannot be read as TOML: {error}") from None
+    try:
         return Plan.from_content(content)
-    except (ValueError, TypeError) as error:
+    except FallowError as error:
         raise FallowError(f"{path}: {error}") from None

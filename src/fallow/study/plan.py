@@ -211,15 +211,22 @@ class Plan:
             raise FallowError(f"there is no study at {folder}: it has no {PLAN_FILE}")
         try:
             content = json.loads(path.read_text(encoding="utf-8"))["plan"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise FallowError(
-                f"{path} is damaged; put it back, or begin in another folder"
+                f"{path} is damaged; restore it from a copy, or begin in another folder"
             ) from None
-        return cls.from_content(content)
+        try:
+            return cls.from_content(content)
+        except FallowError as error:
+            raise FallowError(f"{path}: {error}") from None
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> "Plan":
         """A plan from plain values, as in JSON or TOML; unknown names are errors."""
+        if not isinstance(content, dict):
+            raise FallowError(
+                f"a study is {options.shown(content)}; write a table of its fields"
+            )
         values = {**content}
         if "seeds" in values:
             values["seeds"] = _seeds(values["seeds"])
@@ -254,13 +261,15 @@ def identity(kind: str, told: dict[str, Any]) -> str:
 def _cell(content: Any) -> Cell:
     if not isinstance(content, dict):
         raise FallowError(
-            f"a cell is {content!r}; write a table with conditions, rules"
+            f"a cell is {options.shown(content)}; write a table with conditions, rules"
         )
     for name in LISTS:
         texts = content.get(name, ())
         is_list = isinstance(texts, list | tuple)
         if not is_list or not all(isinstance(one, str) for one in texts):
-            raise FallowError(f"{name} of a cell are {texts!r}; write a list of texts")
+            raise FallowError(
+                f"{name} of a cell are {options.shown(texts)}; write a list of texts"
+            )
     known = {field.name for field in dataclasses.fields(Cell)}
     for name in content:
         if name not in known:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fallow.agents import saving, training
 from fallow.agents.fleet import Fleet, LearningError, build_agent
-from fallow.core import arrayfile
+from fallow.core import arrayfile, files
 from fallow.core.errors import FallowError
 from fallow.core.lock import lock
 from fallow.core.records import Branch
@@ -24,8 +24,7 @@ from fallow.study.folder import (
     is_done,
     link,
     mark_done,
-    read_json,
-    set_aside,
+    read_status,
     write_json,
 )
 from fallow.study.trunks import HISTORY, ensure_trunks, place_of
@@ -55,7 +54,7 @@ def try_fleet(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
         run_fleet(study, fleet, watch)
     except (LearningError, PhysicsError) as error:
         write_json(path, {"reason": str(error)})
-        _tell(fleet, watch, f"fleet {fleet.id} failed: {error}")
+        tell(fleet, watch, f"fleet {fleet.id} failed: {error}")
 
 
 def run_fleet(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
@@ -137,7 +136,7 @@ def _check_trunk(study: Study, trunk: str) -> None:
         arrayfile.load(place.agent, saving.KIND, saving.VERSION)
         arrayfile.load(place.replay, replay_saving.KIND, replay_saving.VERSION)
     except (ValueError, KeyError) as error:
-        set_aside(place.folder)
+        files.set_aside(place.folder)
         raise training.Damaged(f"{error} (a trunk)") from error
 
 
@@ -145,11 +144,12 @@ def _tell_aside(study: Study, fleet: PlannedFleet, watch: Watch, why: str) -> No
     folder = study.fleet_folder(fleet)
     text = f"{why}; "
     if folder.exists():
-        text += f"set aside as {set_aside(folder).name}; "
-    _tell(fleet, watch, f"{text}its {len(fleet.branches)} branches are run again")
+        text += f"set aside as {files.set_aside(folder).name}; "
+    tell(fleet, watch, f"{text}its {len(fleet.branches)} branches are run again")
 
 
-def _tell(fleet: PlannedFleet, watch: Watch, message: str) -> None:
+def tell(fleet: PlannedFleet, watch: Watch, message: str) -> None:
+    """Hand a sentence to whoever watches."""
     progress = training.Progress(0, 0, 0, 0.0, message=message)
     watch(Event(fleet, "branches", progress))
 
@@ -179,7 +179,7 @@ class Reporter:
         self._path = study.fleet_folder(fleet) / STATUS
         self._fleet, self._stage, self._watch = fleet, stage, watch
         self._built_s = self._began_s = self._written_s = time.monotonic()
-        self._spent: dict[str, Any] = read_json(self._path).get("spent_s", {})
+        self._spent: dict[str, Any] = read_status(self._path.parent).get("spent_s", {})
         self._first: int | None = None
 
     def __call__(self, progress: training.Progress) -> None:

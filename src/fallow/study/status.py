@@ -7,7 +7,7 @@ from typing import Any
 
 from fallow.core.lock import is_held
 from fallow.study.fleets import PlannedFleet
-from fallow.study.folder import FAILED, STATUS, Study, is_done, read_json, read_study
+from fallow.study.folder import FAILED, Study, is_done, read_status, read_study
 from fallow.study.plan import Plan
 
 
@@ -94,7 +94,7 @@ def status_of(study: Study | str | Path) -> Status:
 
 def _fleet(study: Study, fleet: PlannedFleet) -> FleetStatus:
     folder = study.fleet_folder(fleet)
-    told = read_json(folder / STATUS)
+    told = read_status(folder)
     rate = told.get("session_updates", 0) / max(told.get("session_s", 0.0), 1e-9)
     if is_done(folder):
         return FleetStatus(
@@ -129,6 +129,6 @@ def _trunks_done(study: Study, own: FleetStatus) -> int:
     """Updates of trunks that are still being trained."""
     if own.stage != "trunks":
         return 0
-    told: dict[str, Any] = read_json(study.fleet_folder(own.fleet) / STATUS)
+    told: dict[str, Any] = read_status(study.fleet_folder(own.fleet))
     missing = [t for t in own.fleet.trunks if not (study.store / t.id).is_dir()]
     return int(told.get("n_updates", 0)) * len(missing)

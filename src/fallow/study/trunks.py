@@ -13,10 +13,11 @@ from pathlib import Path
 from fallow.agents import training
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.saving import Place, found
+from fallow.core import files
 from fallow.core.lock import Locked, lock
 from fallow.core.records import Branch
 from fallow.core.results import Label, read_results, write_results
-from fallow.study.folder import TABLE, link, set_aside
+from fallow.study.folder import TABLE, link
 from fallow.study.plan import Plan, PlannedTrunk, identity
 
 HISTORY = "history.fallow"
@@ -52,7 +53,7 @@ def _train_together(
         try:
             _train(plan, together, work, watch)
         except training.Damaged as damage:
-            aside = set_aside(work)
+            aside = files.set_aside(work)
             _tell(plan, watch, f"{damage}; set aside as {aside.name}; begun again")
             _train(plan, together, work, watch)
         for index, trunk in enumerate(together):

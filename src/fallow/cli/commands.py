@@ -1,5 +1,7 @@
 """The command line. Everything heavy is imported by the command that needs it."""
 
+import io
+import os
 import sys
 from typing import Annotated, Protocol
 
@@ -14,7 +16,8 @@ from fallow.cli.simulate import SimulateCommand
 from fallow.cli.status import StatusCommand
 from fallow.cli.study import StudyCommand
 from fallow.cli.train import TrainCommand
-from fallow.core.errors import FallowError
+from fallow.core.errors import FallowError, RunError
+from fallow.core.text import printable
 
 
 class CommandLike(Protocol):
@@ -36,13 +39,29 @@ Command = (
 )
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one command; bad input is one sentence on stderr and exit code 2."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+def run(arguments: list[str]) -> int:
+    """Run one command; a failure is one sentence on stderr.
+
+    Returns 0; 1 if a run cannot continue; 2 for bad input; 130 after Ctrl-C; 141 where
+    nobody reads the output; and what the command's help names.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name may not fit its encoding
+            stream.reconfigure(errors="backslashreplace")
     if arguments[:1] == ["--version"]:
         print(f"fallow {__version__}")
         return 0
-    command: CommandLike = tyro.cli(
+    try:
+        return _command(arguments).run() or 0
+    except (FallowError, OSError, RunError, MemoryError) as error:
+        if isinstance(error, BrokenPipeError) or os.environ.get("FALLOW_DEBUG"):
+            raise
+        print(f"fallow: {printable(_sentence(error))}", file=sys.stderr)
+        return exit_code(error)
+
+
+def _command(arguments: list[str]) -> CommandLike:
+    return tyro.cli(
         Command,
         prog="fallow",
         description=(
@@ -51,15 +70,17 @@ def main(arguments: list[str] | None = None) -> int:
         ),
         args=arguments,
     )
-    try:
-        return command.run() or 0
-    except BrokenPipeError:  # the reader had enough, as with `fallow list | head`
-        sys.stderr.close()
-    except (FallowError, OSError) as error:
-        print(f"fallow: {error}", file=sys.stderr)
-        return 2
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def exit_code(error: BaseException) -> int:
+    """2 for bad input, 1 for a run or a machine that fails, or the error's code."""
+    code = getattr(error, "exit_code", None)
+    if isinstance(code, int):
+        return code
+    return 1 if isinstance(error, RunError | MemoryError) else 2
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return f"not enough memory{f': {error}' if str(error) else ''}"
+    return str(error) or type(error).__name__
