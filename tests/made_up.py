@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from fallow.core.results import Evaluation
 
-FRAMES = tuple(range(5_000, 130_000, 10_000))
+FRAMES = tuple(range(10_000, 130_001, 10_000))
 AFTER = FRAMES[4:]
-"""The nine evaluations from the shift at 40,000 on."""
+"""The nine evaluations after the shift at 40,000."""
 
 
 def branch(
@@ -25,10 +25,11 @@ def branch(
             regime = 1 - (frame - 40_000) // 20_000 % 2
         elif frame >= 40_000 and condition != "none":
             regime = 1
-        mean = j + climb * (index - 8) if frame >= 40_000 else 900.0
+        mean = j + climb * (index - 8) if frame > 40_000 else 900.0
         values = {
             "task": "walker-walk", "agent": "dreamer", "preset": "lean",
             "condition": condition, "rule": rule, "seed": seed, "trunk": f"t{seed}",
+            "trunk_fingerprint": "",
             "frame": 200_000 + frame, "branch_frame": frame, "regime": regime,
             "updates": frame // 4, "mean_return": mean, "returns": (mean, mean),
             "auc": 1.0 if regime and condition != "recurring" else None,

@@ -1,8 +1,7 @@
 """Made-up results of studies, with known answers: levels as in the paper's Table I."""
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +9,11 @@ import numpy as np
 from fallow.core.results import Evaluation, write_results
 from fallow.dynamics import Condition
 from fallow.report.theory import stale_shares
+from fallow.study import Cell, Plan
+from fallow.study.folder import Study, write_plan
 
 SHIFT_FRAME, TRUNK_FRAMES = 40_000, 200_000
-FRAMES = tuple(range(5_000, 130_000, 10_000))
+FRAMES = tuple(range(10_000, 130_001, 10_000))
 SEEDS = (0, 1, 2, 3, 4)
 SPREAD = (-2.0, -1.0, 0.0, 1.0, 2.0)
 """How far each seed's J is from the mean, in units of a rule's own spread."""
@@ -74,7 +75,7 @@ def rows(
     frames: Sequence[int] = FRAMES,
     task: str = "walker-walk",
 ) -> list[Evaluation]:
-    """All evaluations; the mean over those from 45k on is exactly the level's J."""
+    """All evaluations; the mean over those from 50k on is exactly the level's J."""
     return [
         _row(level, seed, frame, task)
         for level in levels
@@ -87,10 +88,10 @@ def _row(level: Level, seed: int, frame: int, task: str) -> Evaluation:
     schedule = Condition.parse(level.condition).schedule
     regime = schedule.regime(schedule.segment(frame))
     j = level.mean + SPREAD[seed % 5] * level.unit
-    if frame < SHIFT_FRAME:
+    if frame <= SHIFT_FRAME:
         value = 930.0 - (150 if level.rule.startswith("recency") else 0) + seed
     else:  # rises around its mean: -4 to 4 over the nine evaluations
-        value = j + 10 * ((frame - SHIFT_FRAME) // 10_000 - 4)
+        value = j + 10 * ((frame - SHIFT_FRAME) // 10_000 - 5)
     return Evaluation(
         task=task,
         agent="dreamer",
@@ -99,6 +100,7 @@ def _row(level: Level, seed: int, frame: int, task: str) -> Evaluation:
         rule=level.rule,
         seed=seed,
         trunk=f"trunk-{seed}",
+        trunk_fingerprint="",
         frame=TRUNK_FRAMES + frame,
         branch_frame=frame,
         regime=-1 if regime is None else regime,
@@ -128,23 +130,39 @@ def _stale_share(level: Level, frame: int) -> float:
 
 
 def folder(
-    path: Path, evaluations: Sequence[Evaluation], seeds: Sequence[int] = SEEDS
+    path: Path,
+    evaluations: Sequence[Evaluation],
+    seeds: Sequence[int] = SEEDS,
+    plan: Plan | None = None,
+    **numbers: object,
 ) -> Path:
     """A study's folder as an engine leaves it, without histories."""
-    write_results(path / "results.csv", evaluations)
-    plan = {
-        "name": path.name,
-        "conditions": list(dict.fromkeys(row.condition for row in evaluations)),
-        "rules": list(dict.fromkeys(row.rule for row in evaluations)),
-        "seeds": list(seeds),
-        "shift_frame": SHIFT_FRAME,
-        "trunk_frames": TRUNK_FRAMES,
-        "branch_frames": 130_000,
-        "evaluate_frames": 10_000,
-        "n_episodes": 10,
-    }
-    (path / "plan.json").write_text(json.dumps(plan))
+    plan = plan or plan_of(path.name, evaluations, seeds, **numbers)
+    study = Study(path, plan, plan.trunks(), plan.branches(), (), path.parent)
+    write_plan(study)
+    trunks = {(t.task, t.seed, t.trunk_set): t.id for t in plan.trunks()}
+    write_results(
+        path / "results.csv",
+        [
+            replace(row, trunk=trunks.get((row.task, row.seed, "A"), row.trunk))
+            for row in evaluations
+        ],
+    )
     return path
+
+
+def plan_of(
+    name: str, evaluations: Sequence[Evaluation], seeds: Sequence[int], **numbers
+) -> Plan:
+    """A plan that asks for just these rows: a cell for each task and condition."""
+    rules: dict[tuple[str, str], dict[str, None]] = {}
+    for row in evaluations:
+        rules.setdefault((row.task, row.condition), {})[row.rule] = None
+    cells = tuple(
+        Cell(task, "dreamer", (condition,), tuple(each))
+        for (task, condition), each in rules.items()
+    )
+    return Plan(name, cells, seeds=tuple(seeds), **numbers)
 
 
 def known_advantage(condition: str) -> tuple[float, float]:

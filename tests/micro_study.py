@@ -42,7 +42,7 @@ def small_plan(
         "trunk_frames": 1000,
         "branch_frames": 500,
         "shift_frame": 200,
-        "evaluate_frames": 300,
+        "evaluate_frames": 200,  # where checkpoints are written, too
         "n_episodes": 1,
         "save_frames": SAVE_FRAMES,
         "capacity_transitions": CAPACITY,

@@ -4,7 +4,6 @@ The numbers are made up; the histories are simulated, and have real changes in t
 """
 
 import dataclasses
-import json
 import shutil
 from pathlib import Path
 
@@ -14,68 +13,70 @@ from fallow.core.results import Evaluation, write_results
 from fallow.dynamics import EPISODE_FRAMES, Condition, Worlds
 from fallow.dynamics.scripted import Scripted
 from fallow.logs import Recorder
+from fallow.study import Cell, Plan
+from fallow.study.folder import Study, write_plan
+from fallow.study.plan import PlannedBranch
 
 TASK = "cheetah-run"
 TRUNK_EPISODES, BRANCH_EPISODES, SHIFT_EPISODES = 12, 16, 6
 TRUNK_FRAMES = TRUNK_EPISODES * EPISODE_FRAMES
 SHIFT_FRAME = SHIFT_EPISODES * EPISODE_FRAMES
-FRAMES = (2_000, 6_000, 10_000, 14_000)
+FRAMES = (4_000, 8_000, 12_000, 16_000)
 CONDITIONS = ("none", "gain", "recurring:period_frames=4000")
 RULES = ("passive", "recency", "graded")
 LEVEL = {"passive": 100.0, "recency": 130.0, "graded": 90.0}
 
 
+def plan(name: str, seeds: tuple[int, ...]) -> Plan:
+    """Three conditions and three rules on one body."""
+    return Plan(
+        name,
+        (Cell(TASK, "dreamer", CONDITIONS, RULES),),
+        preset="tiny",
+        seeds=seeds,
+        trunk_frames=TRUNK_FRAMES,
+        branch_frames=BRANCH_EPISODES * EPISODE_FRAMES,
+        shift_frame=SHIFT_FRAME,
+        evaluate_frames=4_000,
+    )
+
+
 def write(folder: Path, seeds: tuple[int, ...] = (0, 1)) -> Path:
     """A whole study; every rule of a seed lives through the same episodes."""
-    branches = [
-        {
-            "task": TASK,
-            "agent": "dreamer",
-            "preset": "tiny",
-            "condition": condition,
-            "rule": rule,
-            "seed": seed,
-            "trunk": f"trunk{seed}",
-            "id": f"{condition.partition(':')[0]}-{rule}-{seed}",
-        }
-        for seed in seeds
-        for condition in CONDITIONS
-        for rule in RULES
-    ]
-    for seed in seeds:
-        record(folder, f"trunk{seed}", "none", seed, 0, TRUNK_EPISODES)
-    for branch in branches:
-        shifted = world_condition(str(branch["condition"]))
-        place = (int(branch["seed"]), TRUNK_FRAMES, BRANCH_EPISODES)
-        own = folder / "histories" / f"{branch['id']}.fallow"
-        first = own.with_stem(str(branch["id"]).replace(str(branch["rule"]), RULES[0]))
-        if first == own:
-            record(folder, own.stem, shifted, *place)
+    whole = plan(folder.name, seeds)
+    for trunk in whole.trunks():
+        record(folder, trunk.id, "none", trunk.seed, 0, TRUNK_EPISODES)
+    recorded: dict[tuple[str, int], str] = {}
+    for branch in whole.branches():
+        first = recorded.setdefault((branch.condition, branch.seed), branch.id)
+        if first == branch.id:
+            place = (branch.seed, TRUNK_FRAMES, BRANCH_EPISODES)
+            record(folder, branch.id, world_condition(branch.condition), *place)
         else:
-            shutil.copyfile(first, own)
-    write_results(folder / "results.csv", [r for b in branches for r in rows(b)])
-    (folder / "plan.json").write_text(json.dumps(plan(folder.name, seeds, branches)))
+            histories = folder / "histories"
+            shutil.copyfile(
+                histories / f"{first}.fallow", histories / f"{branch.id}.fallow"
+            )
+    members = (whole.trunks(), whole.branches(), ())
+    made_with = {"versions": {"fallow": "0.0", "mujoco": "3.17.0"}}
+    write_plan(
+        Study(folder, whole, *members, folder.parent),
+        made_with | {"git_commit": "abc1234"},
+    )
+    rows = [row for branch in whole.branches() for row in rows_of(branch)]
+    write_results(folder / "results.csv", rows)
     return folder
 
 
-def plan(name: str, seeds: tuple[int, ...], branches: list[dict]) -> dict:
-    """What stands in `plan.json`."""
-    cell = {"task": TASK, "agent": "dreamer", "trunk_set": "A"}
-    cell |= {"conditions": list(CONDITIONS), "rules": list(RULES)}
-    return {
-        "plan": {
-            "name": name,
-            "cells": [cell],
-            "preset": "tiny",
-            "seeds": list(seeds),
-            "trunk_frames": TRUNK_FRAMES,
-            "branch_frames": BRANCH_EPISODES * EPISODE_FRAMES,
-            "shift_frame": SHIFT_FRAME,
-        },
-        "branches": branches,
-        "versions": {"fallow": "0.0", "mujoco": "3.17.0"},
-        "git_commit": "abc1234",
-    }
+def history(folder: Path, rule: str = "", condition: str = "gain") -> Path:
+    """The history of a branch of seed 0, or without a rule of its trunk."""
+    whole = plan(folder.name, (0,))
+    if not rule:
+        return folder / "histories" / f"{whole.trunks()[0].id}.fallow"
+    (branch,) = (
+        b for b in whole.branches() if (b.rule, b.condition) == (rule, condition)
+    )
+    return folder / "histories" / f"{branch.id}.fallow"
 
 
 def world_condition(condition: str) -> str:
@@ -102,16 +103,15 @@ def record(
                 recorder.add(action[None, None], worlds.step(action[None, None]))
 
 
-def rows(branch: dict) -> list[Evaluation]:
+def rows_of(branch: PlannedBranch) -> list[Evaluation]:
     """Evaluations of one branch."""
-    schedule = Condition.parse(world_condition(branch["condition"])).schedule
+    schedule = Condition.parse(world_condition(branch.condition)).schedule
     found = []
     for frame in FRAMES:
-        value = LEVEL[branch["rule"]] + 5 * branch["seed"] + frame / 1000
-        names = {key: value for key, value in branch.items() if key != "id"}
+        value = LEVEL[branch.rule] + 5 * branch.seed + frame / 1000
         found.append(
             Evaluation(
-                **names,
+                **dataclasses.asdict(branch.label),
                 frame=TRUNK_FRAMES + frame,
                 branch_frame=frame,
                 regime=schedule.regime(schedule.segment(TRUNK_FRAMES + frame)) or 0,

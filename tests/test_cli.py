@@ -62,20 +62,20 @@ def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
         "hopper-hop",
     ]
     assert names["conditions"] == [
-        "none",
         "gain",
         "damage",
         "recurring",
         "damping",
         "friction",
+        "none",
     ]
     assert names["rules"] == [
         "passive",
         "recency",
-        "reservoir",
-        "reset",
         "graded",
         "wmar",
+        "reservoir",
+        "reset",
         "curious",
         "matched",
     ]
@@ -86,6 +86,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
         "recurrence",
         "magnitude",
         "window",
+        "selector",
         "demo",
     ]
     assert names["formats"] == [

@@ -54,7 +54,7 @@ PLAN = Plan(
 def write_trunks(folder: Path, *reached: float) -> None:
     rows = [
         Evaluation(
-            "cartpole-swingup", "dreamer", "tiny", "none", "passive", seed, "id",
+            "cartpole-swingup", "dreamer", "tiny", "none", "passive", seed, "id", "",
             frame, frame, 0, 1, value, (value,),
         )
         for seed, value in enumerate(reached)

@@ -21,6 +21,7 @@ from fallow.report import (
     sweeps,
     theory,
 )
+from fallow.report.names import condition_name, rule_name
 from fallow.study.estimator import Agreement
 from fallow.views import plotting
 
@@ -63,19 +64,19 @@ def test_returns_show_every_rule_the_change_and_where_the_gain_is_reduced() -> N
     figure = curves.returns(curves.curves_of(rows), Condition.parse("recurring"))
     (axes,) = figure.axes
     assert list(lines(figure)) == [
-        "passive",
-        "recency",
-        "graded",
-        "wmar",
+        "Passive",
+        "Recency",
+        "Graded",
+        "WMAR",
         "first change",
     ]
     assert legend(figure) == [*lines(figure), "reduced gain"]
-    np.testing.assert_allclose(lines(figure)["recency"][1][4:].mean(), 290)
+    np.testing.assert_allclose(lines(figure)["Recency"][1][4:].mean(), 290)
     assert lines(figure)["first change"][0] == [40_000, 40_000]
     shades = [
         (patch.get_x(), patch.get_x() + patch.get_width()) for patch in axes.patches
     ]
-    assert shades == [(40_000, 60_000), (80_000, 100_000), (120_000, 125_000)]
+    assert shades == [(40_000, 60_000), (80_000, 100_000), (120_000, 130_000)]
     bands = [c for c in axes.collections if isinstance(c, PolyCollection)]
     assert sum(len(band.get_paths()) > 0 for band in bands) == 4
     assert axes.get_xlabel() == "frames since the branch point"
@@ -238,7 +239,7 @@ def test_agreement_bars_end_in_fractions() -> None:
     assert [t.get_text() for t in axes.texts] == ["3/5", "0/0", "3/5"]
     assert [p.get_width() for p in axes.patches[3:]] == pytest.approx([0.6, 0.0, 0.6])
     names = [t.get_text() for t in axes.get_yticklabels()]
-    assert names == ["gain", "recurring", "all"]
+    assert names == ["Gain reduction", "Recurring", "all"]
 
 
 def test_the_overview_names_what_it_shows() -> None:
@@ -265,15 +266,21 @@ def test_an_unknown_rule_and_a_crowd_of_them_have_looks_too() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("recency:window_transitions=20000", "recency (20k transitions)"),
-        ("recency:window_transitions=2048", "recency (2,048 transitions)"),
-        ("gain:g=0.7", "gain (g=0.7)"),
-        ("none", "none"),
+        ("recency:window_transitions=20000", "Recency (window 20k)"),
+        ("recency:window_transitions=2048", "Recency (window 2,048)"),
+        ("reset", "Reset-once"),
+        ("mine:a=1", "mine (a=1)"),
         ("<b>:broken", "<b>:broken"),
     ],
 )
 def test_names_for_people(text: str, shown: str) -> None:
-    assert plotting.shown_option(text) == shown
+    assert rule_name(text) == shown
+
+
+def test_names_of_conditions() -> None:
+    assert condition_name("gain:g=0.7") == "Gain reduction (g=0.7)"
+    assert condition_name("recurring:period_frames=60000") == "Recurring (period 60k)"
+    assert condition_name("none") == "No change"
 
 
 def test_a_picture_is_saved_in_three_formats_the_same_every_time(

@@ -66,12 +66,31 @@ def test_the_truth_is_in_info_and_the_clock_survives_resets() -> None:
 
 
 def test_a_drifting_condition_tells_its_level() -> None:
-    env = gymnasium.make("fallow/WalkerWalk-v0", condition="friction:shift_frame=4")
+    env = gymnasium.make(
+        "fallow/WalkerWalk-v0", condition="friction:shift_frame=4,draw_frames=2"
+    )
     _, info = env.reset()
     assert info == {"regime": -1, "level": pytest.approx(0.7)}
     for _ in range(3):
         info = env.step(env.action_space.sample())[4]
     assert info["level"] < 0.7
+
+
+def test_a_level_that_is_drawn_at_resets_holds_for_whole_episodes() -> None:
+    """In our environments, and in anybody's that ends early."""
+    condition = "friction:shift_frame=1000"
+    ours = gymnasium.make("fallow/PendulumSwingup-v0", condition=condition)
+    theirs = ShiftDynamics(gymnasium.make("Hopper-v5"), condition)
+    for env, n_steps in ((ours, 500), (theirs, 30)):
+        levels = []
+        for _ in range(80 if env is theirs else 4):
+            _, info = env.reset(seed=0)
+            seen = {info["level"]}
+            for _ in range(n_steps):
+                seen.add(env.step(env.action_space.sample())[4]["level"])
+            assert len(seen) == 1
+            levels.append(seen.pop())
+        assert levels[0] > levels[-1] and len(set(levels)) in (3, 4)
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])

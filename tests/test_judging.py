@@ -48,7 +48,9 @@ def test_one_is_finished_before_the_next() -> None:
 def test_its_row_is_of_the_frame_at_which_it_began(tmp_path: Path) -> None:
     fleet = lived(fleet_of(*BRANCHES), BEGIN)
     kept = ("pendulum-swingup", "dreamer", "micro")
-    labels = [Label(*kept, own.condition, own.rule, own.seed, "") for own in BRANCHES]
+    labels = [
+        Label(*kept, own.condition, own.rule, own.seed, "", "") for own in BRANCHES
+    ]
     results = Results(tmp_path / "results.csv", labels, begin_frame=100)
     regimes, frame = fleet.worlds.regime.tolist(), fleet.frame
     updates = fleet.n_updates

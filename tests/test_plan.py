@@ -11,6 +11,7 @@ from fallow.dynamics.conditions import Condition
 from fallow.study import Cell, Plan
 from fallow.study.fleets import check_fit, fleets_of
 from fallow.study.named import STUDIES, find_plan, part, read_toml
+from fallow.study.plan import ALGORITHM
 
 N_BRANCHES = {
     "table1": 4 * 4 * 5,
@@ -139,20 +140,23 @@ def test_fleets_split_by_seed_and_fit_the_device() -> None:
     assert [len(fleet.branches) for fleet in fleets_of(together)] == [80]
 
 
-def test_cells_that_share_trunks_share_fleets_on_an_accelerator() -> None:
+def test_cells_of_one_agent_share_fleets_on_an_accelerator() -> None:
+    """Also those of two sets of trunks, which are then trained together."""
     changed = Cell(conditions=("gain", "recurring"), rules=("passive", "reset"))
     unchanged = Cell(conditions=("none",), rules=("passive",))
     others = dataclasses.replace(unchanged, trunk_set="B")
-    plan = Plan("mine", (changed, unchanged, others), seeds=(0, 1), device="h200")
+    tdmpc = dataclasses.replace(unchanged, agent="tdmpc")
+    cells = (changed, unchanged, others, tdmpc)
+    plan = Plan("mine", cells, seeds=(0, 1), device="h200")
     first, second = fleets_of(plan)
-    assert {b.condition for b in first.branches} == {"gain", "recurring", "none"}
-    assert (len(first.branches), len(first.trunks)) == (10, 2)
+    assert (len(first.branches), len(first.trunks)) == (12, 4)
+    assert {trunk.trunk_set for trunk in first.trunks} == {"A", "B"}
     assert (len(second.branches), len(second.trunks)) == (2, 2)
     assert {b.id for b in (*first.branches, *second.branches)} == {
         b.id for b in plan.branches()
     }
     on_cpu = fleets_of(dataclasses.replace(plan, device="cpu"))
-    assert sorted(len(fleet.branches) for fleet in on_cpu) == [1, 1, 1, 1, 4, 4]
+    assert sorted(len(f.branches) for f in on_cpu) == [1, 1, 1, 1, 1, 1, 4, 4]
 
 
 def test_fleets_that_do_not_fit_are_refused() -> None:
@@ -209,7 +213,7 @@ def test_a_study_from_a_file(tmp_path) -> None:
 def test_a_study_is_run_again_from_its_plan(tmp_path) -> None:
     plan = part(STUDIES["table1"], [1, 3])
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps({"plan": plan.content()}))
+    path.write_text(json.dumps({"algorithm": ALGORITHM, "plan": plan.content()}))
     assert find_plan(str(path)) == plan
     assert find_plan(str(path), seeds="3").seeds == (3,)
     with pytest.raises(FallowError, match="there is no study at"):

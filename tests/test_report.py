@@ -5,7 +5,7 @@ import subprocess
 import sys
 import webbrowser
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
@@ -14,12 +14,18 @@ import pytest
 from matplotlib.figure import Figure
 
 from fallow.core.errors import FallowError
-from fallow.core.results import Evaluation, append_results
+from fallow.core.results import (
+    Evaluation,
+    append_results,
+    read_results,
+    write_results,
+)
 from fallow.report import advantages, comparison, pictures, study_page
-from fallow.report.folder import read_study, trunk_sets_of
 from fallow.report.missing import missing
 from fallow.report.saving import Picture, file_name, named_apart
+from fallow.study.folder import Study, write_plan
 from fallow.study.named import STUDIES
+from fallow.study.results import read_study_results
 
 GAIN = [level for level in made_up.table1() if level.condition == "gain"]
 PAIR = GAIN[:2]
@@ -40,10 +46,8 @@ def text_of(tmp_path: Path) -> Callable[..., str]:
     """The page of some rows, without its files."""
 
     def make(rows: list[Evaluation], name: str = "mine", **plan: object) -> str:
-        folder = made_up.folder(tmp_path / name, rows)
-        content = json.loads((folder / "plan.json").read_text())
-        (folder / "plan.json").write_text(json.dumps(content | plan))
-        return study_page.render(study_page.content_of(read_study(folder)))
+        folder = made_up.folder(tmp_path / name, rows, **plan)
+        return study_page.render(study_page.content_of(read_study_results(folder)))
 
     return make
 
@@ -92,7 +96,7 @@ def test_figures_and_tables_lie_beside_the_page(page: Path) -> None:
 
 def test_sweeps_have_the_known_advantages(tmp_path: Path) -> None:
     rows = made_up.rows(made_up.table1() + made_up.sweeps())
-    study = read_study(made_up.folder(tmp_path / "sweeps", rows))
+    study = read_study_results(made_up.folder(tmp_path / "sweeps", rows))
     period, gain, window = advantages.sweep_pictures(study)
     drawn = period.figure.axes[0].containers[0][0].get_ydata()
     assert drawn.tolist() == pytest.approx([-287, -191, -150, -100, -19, 146])
@@ -107,12 +111,10 @@ def test_sweeps_have_the_known_advantages(tmp_path: Path) -> None:
 
 
 def test_the_change_is_drawn_where_the_plan_puts_it(tmp_path: Path) -> None:
-    folder = made_up.folder(tmp_path / "early", made_up.rows(PAIR))
-    plan = json.loads((folder / "plan.json").read_text())
-    (folder / "plan.json").write_text(
-        json.dumps({"plan": plan | {"shift_frame": 20_000}})
+    folder = made_up.folder(
+        tmp_path / "earlier", made_up.rows(PAIR), shift_frame=20_000
     )
-    study = read_study(folder)
+    study = read_study_results(folder)
     assert study.shift_frame == 20_000 and study.seeds == made_up.SEEDS
     (picture,) = pictures.return_pictures(study)
     (change,) = [
@@ -158,7 +160,7 @@ def test_a_study_that_runs_is_not_taken_for_a_finished_one(
     so_far = [frame for frame in made_up.FRAMES if frame < 90_000]
     text = text_of(made_up.rows(PAIR, frames=so_far))
     assert "This report is partial: 0 of 10 branches are finished" in text
-    assert "gain, passive, seeds 0, 1, 2, 3, 4: 5 of 9 evaluations" in text
+    assert "gain, passive, seeds 0, 1, 2, 3, 4: 4 of 9 evaluations" in text
     assert "beat" not in text
 
 
@@ -168,10 +170,10 @@ def test_what_is_known_so_far(tmp_path: Path, run) -> None:
     folder = made_up.folder(tmp_path / "stopped", rows)
     code, out, error = run("report", folder, "--until", "85000", "--tables")
     assert code == 0, error
-    early = [r for r in rows if 40_000 <= r.branch_frame <= 85_000]
+    early = [r for r in rows if 40_000 < r.branch_frame <= 85_000]
     passive = [r.mean_return for r in early if r.rule == "passive"]
-    assert len(passive) == 5 * 5 and f"{mean(passive):.0f} ± " in out
-    assert "mean of 5 evaluations" in " ".join(out.split())
+    assert len(passive) == 4 * 5 and f"{mean(passive):.0f} ± " in out
+    assert "the 4 evaluations at branch frames 50,000, 60,000" in " ".join(out.split())
     text = (folder / "report.html").read_text()
     assert "Evaluations after branch frame 85,000 are left out" in text
     assert "partial" not in text and "--until 85000" in text
@@ -181,23 +183,23 @@ def test_what_is_known_so_far(tmp_path: Path, run) -> None:
 
 @pytest.mark.parametrize(
     ("until", "message"),
-    [(44_000, "44,000.* at 40,000 is so early: the first is at 45,000"), (0, "is 0;")],
+    [(44_000, "44,000.* at 40,000 is so early: the first is at 50,000"), (0, "is 0;")],
 )
 def test_nothing_is_known_so_early(tmp_path: Path, until: int, message: str) -> None:
     folder = made_up.folder(tmp_path / "study", made_up.rows(PAIR))
     with pytest.raises(FallowError, match=message):
-        read_study(folder, until)
+        read_study_results(folder, until)
 
 
 def test_evaluations_before_the_change_only(text_of: Callable[..., str]) -> None:
-    text = text_of(made_up.rows(PAIR, frames=(5_000, 15_000)))
-    assert "no evaluation since the shift" in text and "0 of 10" in text
+    text = text_of(made_up.rows(PAIR, frames=(10_000, 40_000)))
+    assert "no evaluation after the shift" in text and "0 of 10" in text
 
 
 def test_one_seed_has_no_standard_error_and_the_page_says_so(
     text_of: Callable[..., str],
 ) -> None:
-    text = text_of(made_up.rows(PAIR, seeds=(0,)), seeds=[0])
+    text = text_of(made_up.rows(PAIR, seeds=(0,)), seeds=(0,))
     assert "There is one seed: no standard error" in text
     assert "One seed, so there are no bands" in text
     assert "nan" not in text.lower().replace("finan", "")
@@ -207,10 +209,10 @@ def test_a_return_that_is_no_number_is_named_and_in_no_mean(
     text_of: Callable[..., str],
 ) -> None:
     rows = made_up.rows(PAIR)
-    bad = rows.index(next(r for r in rows if r.seed == 1 and r.branch_frame == 65_000))
+    bad = rows.index(next(r for r in rows if r.seed == 1 and r.branch_frame == 60_000))
     rows[bad] = replace(rows[bad], mean_return=float("nan"))
     text = text_of(rows)
-    assert "passive, seed 1: the return is no number at branch frame 65,000" in text
+    assert "passive, seed 1: the return is no number at branch frame 60,000" in text
     assert "nan ±" not in text
 
 
@@ -219,18 +221,18 @@ def test_a_return_that_is_no_number_is_named_and_in_no_mean(
 
 def test_folders_that_hold_no_study(tmp_path: Path) -> None:
     with pytest.raises(FallowError, match=r"no folder .*gone"):
-        read_study(tmp_path / "gone")
+        read_study_results(tmp_path / "gone")
     with pytest.raises(FallowError, match=r"neither results\.csv nor plan\.json"):
-        read_study(tmp_path)
+        read_study_results(tmp_path)
 
 
 def test_a_half_written_last_line_is_left_out_and_told(tmp_path: Path) -> None:
     folder = made_up.folder(tmp_path / "torn", made_up.rows(PAIR))
     whole = (folder / "results.csv").read_text()
     (folder / "results.csv").write_text(whole[:-25])
-    study = read_study(folder)
+    study = read_study_results(folder)
     assert len(study.rows) == len(made_up.rows(PAIR)) - 1
-    assert "last line of results.csv is half-written" in study.notes[0]
+    assert "The last line of results.csv is unfinished" in study.notes[0]
 
 
 def test_a_bad_line_in_the_middle_and_unknown_columns_are_errors(
@@ -241,13 +243,13 @@ def test_a_bad_line_in_the_middle_and_unknown_columns_are_errors(
     lines = table.read_text().splitlines(keepends=True)
     table.write_text("".join([*lines[:5], "torn,\n", *lines[6:]]))
     with pytest.raises(FallowError, match="line 6"):
-        read_study(folder)
+        read_study_results(folder)
     table.write_text(lines[0].replace("regime", "colour") + "".join(lines[1:]))
     with pytest.raises(FallowError, match="unknown columns colour"):
-        read_study(folder)
+        read_study_results(folder)
     table.write_text("")
     with pytest.raises(FallowError, match="missing columns"):
-        read_study(folder)
+        read_study_results(folder)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"plan": 3}', '{"seeds": "0-4"}'])
@@ -256,25 +258,29 @@ def test_a_plan_that_cannot_be_read_leaves_the_numbers(
 ) -> None:
     folder = made_up.folder(tmp_path / "odd", made_up.rows(PAIR))
     (folder / "plan.json").write_text(content)
-    study = read_study(folder)
-    assert study.planned == () and study.seeds is None
+    study = read_study_results(folder)
+    assert study.branches == () and study.seeds is None
     assert missing(study) == []
     (folder / "plan.json").unlink()
-    assert "plan.json is not there" in read_study(folder).notes[0]
+    assert "plan.json is not there" in read_study_results(folder).notes[0]
 
 
 HOSTILE = "<script>alert(1)</script>&\"'$x^{"
 
 
-def test_names_with_html_in_them_are_text(text_of: Callable[..., str]) -> None:
+def test_names_with_html_in_them_are_text(tmp_path: Path) -> None:
+    folder = made_up.folder(tmp_path / "evil", made_up.rows(PAIR))
     rows = [
         replace(row, task=HOSTILE, rule=row.rule.replace("recency", HOSTILE))
         for row in made_up.rows(PAIR)
     ]
     rows += [replace(row, condition=HOSTILE) for row in rows]
-    text = text_of(
-        rows, name="an evil; study", versions={HOSTILE: HOSTILE}, device=HOSTILE
-    )
+    write_results(folder / "results.csv", rows)
+    content = json.loads((folder / "plan.json").read_text())
+    content["versions"] = {HOSTILE: HOSTILE}
+    (folder / "plan.json").write_text(json.dumps(content))
+    folder = folder.rename(tmp_path / "an evil; study")
+    text = study_page.render(study_page.content_of(read_study_results(folder)))
     again = "fallow report &#39;an evil; study-again&#39;"
     assert "<script" not in text and again in text
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 10
@@ -289,19 +295,22 @@ def test_titles_that_make_one_file_name_are_told_apart() -> None:
     assert file_name("Gain (g=0.5), é/..") == "gain-g-0-5"
 
 
-def test_sets_of_trunks_are_told_apart() -> None:
-    two_sets, one_set = (STUDIES[name].trunks() for name in ("magnitude", "table2"))
-    about = {"trunks": [asdict(trunk) for trunk in two_sets]}
-    assert trunk_sets_of(about) == {trunk.id: trunk.trunk_set for trunk in two_sets}
-    assert sorted(set(trunk_sets_of(about).values())) == ["A", "B"]
-    about = {"trunks": [asdict(trunk) for trunk in one_set]}
-    assert trunk_sets_of(about) == {}
+def test_sets_of_trunks_are_told_apart(tmp_path: Path) -> None:
+    for name, sets in (("magnitude", {"A", "B"}), ("table2", set())):
+        plan = STUDIES[name]
+        members = (plan.trunks(), plan.branches(), (), tmp_path)
+        write_plan(Study(tmp_path / name, plan, *members))
+        study = read_study_results(tmp_path / name)
+        assert set(study.trunk_sets.values()) == sets
+        if sets:
+            assert study.trunk_sets == {t.id: t.trunk_set for t in plan.trunks()}
 
 
 def test_two_rows_that_do_not_agree_are_an_error(tmp_path: Path, run) -> None:
     rows = made_up.rows(PAIR)
     folder = made_up.folder(tmp_path / "twice", rows)
-    append_results(folder / "results.csv", [replace(rows[-1], mean_return=1.0)])
+    stored = read_results(folder / "results.csv")
+    append_results(folder / "results.csv", [replace(stored[-1], mean_return=1.0)])
     code, _, error = run("report", folder)
     assert code == 2 and "keep the one that belongs to the study" in error
 
@@ -320,7 +329,7 @@ def test_the_page_says_how_to_make_its_study_again(
     text_of: Callable[..., str], changes: dict, words: str
 ) -> None:
     plan = replace(STUDIES["table1"], **changes)
-    text = text_of(made_up.rows(PAIR), plan=plan.content())
+    text = text_of(made_up.rows(PAIR), plan=plan)
     assert f"fallow study {words}" in text
     assert f"fallow report {words.split()[-1]}" in text
 
@@ -339,7 +348,7 @@ def test_a_study_of_another_name_is_beside_the_paper_if_it_holds_its_table(
     text_of: Callable[..., str], changes: dict, is_the_papers: bool
 ) -> None:
     plan = replace(STUDIES["table2"], name="own", **changes)
-    text = text_of(made_up.rows(PAIR), plan=plan.content())
+    text = text_of(made_up.rows(PAIR), plan=plan)
     assert ("Table II: Walker" in text) == is_the_papers
     assert ("220 ± 21" in text) == is_the_papers  # its Passive
 
@@ -373,7 +382,7 @@ def test_two_studies_side_by_side(tmp_path: Path) -> None:
     assert text.count('class="verdict"') == 2 and text.count("<svg") == 2
     assert "+146 ± 7" in text and "-146 ± 7" in text and "differs" in text
     lonely = made_up.folder(tmp_path / "lonely", made_up.rows(PAIR[:1]))
-    content = comparison.content_of(read_study(one), read_study(lonely))
+    content = comparison.content_of(read_study_results(one), read_study_results(lonely))
     assert content.tables == [] and "nothing" not in content.title
     assert content.notes == (comparison.NO_OVERLAP,)
 

@@ -14,7 +14,7 @@ from fallow.core.records import Episode
 from fallow.logs import History, read_history
 from fallow.logs.history import Header
 from fallow.report import drawn, lived, rendering, strips
-from fallow.report.folder import read_study
+from fallow.study.results import read_study_results
 
 NO_RENDERER = "no EGL and no OSMesa here, so nothing can be rendered"
 
@@ -92,8 +92,8 @@ def test_ages_of_passive_are_uniform_and_those_of_recency_end_at_its_window() ->
     figure = drawn.ages({"recency": recency, "passive": passive})
     (axes,) = figure.axes
     assert [t.get_text() for t in figure.legends[0].get_texts()] == [
-        "passive",
-        "recency",
+        "Passive",
+        "Recency",
     ]
     assert axes.get_xscale() == "log" and "age" in axes.get_xlabel()
     np.testing.assert_allclose(axes.get_lines()[0].get_ydata().sum(), 100)
@@ -121,7 +121,7 @@ def test_ages_that_cannot_be_told() -> None:
 
 
 def test_ages_and_responses_of_a_study(folder: Path) -> None:
-    study = read_study(folder)
+    study = read_study_results(folder)
     ages = lived.ages_drawn(study)
     assert [p.name for p in ages.pictures] == [
         "age-gain",
@@ -151,10 +151,10 @@ def test_ages_and_responses_of_a_study(folder: Path) -> None:
 def test_a_damaged_history_is_a_note_and_the_rest_goes_on(
     folder: Path, tmp_path: Path
 ) -> None:
-    broken = shutil.copytree(folder, tmp_path / "broken")
-    (broken / "histories" / "gain-passive-0.fallow").write_bytes(b"no history")
-    (broken / "histories" / "trunk0.fallow").unlink()
-    study = read_study(broken)
+    broken = shutil.copytree(folder, tmp_path / "small")
+    small_study.history(broken, "passive").write_bytes(b"no history")
+    small_study.history(broken).unlink()
+    study = read_study_results(broken)
     assert lived.responses(study).pictures == []
     shown = lived.ages_drawn(study)
     assert any("gain, passive" in note for note in shown.notes)
@@ -166,7 +166,7 @@ def test_a_damaged_history_is_a_note_and_the_rest_goes_on(
 
 def test_matched_episodes_share_world_and_frame(folder: Path) -> None:
     histories = {
-        rule: read_history(folder / "histories" / f"gain-{rule}-0.fallow")
+        rule: read_history(small_study.history(folder, rule))
         for rule in ("passive", "recency")
     }
     scene = strips.matched(histories, regime=1)
@@ -182,7 +182,7 @@ def test_a_strip_and_a_film_show_the_bodies(folder: Path, monkeypatch) -> None:
     if rendering.backend() is None:
         pytest.skip(NO_RENDERER)
     monkeypatch.setattr(strips, "FILM_ROWS", 20)
-    study = read_study(folder)
+    study = read_study_results(folder)
     shown = lived.scenes(study)
     assert [p.name for p in shown.pictures] == [
         "strip-gain",
@@ -196,7 +196,7 @@ def test_a_strip_and_a_film_show_the_bodies(folder: Path, monkeypatch) -> None:
     for one, other in zip(pictures[:half], pictures[half:], strict=True):
         np.testing.assert_array_equal(one, other)  # the two histories are copies
     name, caption, film = shown.films[0]
-    assert name == "film-gain" and "passive left, recency right" in caption
+    assert name == "film-gain" and "Passive left, Recency right" in caption
     with Image.open(io.BytesIO(film)) as image:
         assert image.format == "WEBP" and image.size == (400, 150)
         assert image.n_frames == 20 // strips.FILM_EVERY + 1
@@ -205,7 +205,7 @@ def test_a_strip_and_a_film_show_the_bodies(folder: Path, monkeypatch) -> None:
 def test_a_picture_holds_a_body_on_a_floor_and_nothing_behind(folder: Path) -> None:
     if rendering.backend() is None:
         pytest.skip(NO_RENDERER)
-    history = read_history(folder / "histories" / "trunk0.fallow")
+    history = read_history(small_study.history(folder))
     shot = rendering.Shot(history, 0, [0, 40])
     ((first, later),) = rendering.films([shot], 100, 80)
     assert first.shape == (80, 100, 4) and first.dtype == np.uint8
@@ -224,10 +224,10 @@ def test_rendering_can_be_switched_off(value: str, monkeypatch) -> None:
 
 def test_without_a_renderer_there_is_a_note(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(rendering, "backend", lambda: None)
-    shown = lived.scenes(read_study(folder))
+    shown = lived.scenes(read_study_results(folder))
     assert shown.pictures == [] and shown.films == []
     assert "neither EGL nor OSMesa" in shown.notes[0]
-    history = read_history(folder / "histories" / "trunk0.fallow")
+    history = read_history(small_study.history(folder))
     with pytest.raises(FallowError, match="libosmesa6"):
         rendering.films([rendering.Shot(history, 0, [0])], 20, 20)
 
@@ -235,7 +235,7 @@ def test_without_a_renderer_there_is_a_note(folder: Path, monkeypatch) -> None:
 def test_a_driver_that_ends_its_process_is_told(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(rendering, "backend", lambda: "egl")
     monkeypatch.setattr(rendering, "WORK", "import os; os.abort()")
-    history = read_history(folder / "histories" / "trunk0.fallow")
+    history = read_history(small_study.history(folder))
     with pytest.raises(FallowError, match="egl cannot render: it died"):
         rendering.films([rendering.Shot(history, 0, [0])], 20, 20)
 
@@ -246,5 +246,5 @@ def test_a_driver_that_fails_is_a_note(folder: Path, monkeypatch) -> None:
 
     monkeypatch.setattr(rendering, "backend", lambda: "egl")
     monkeypatch.setattr(strips, "strip", fail)
-    shown = lived.scenes(read_study(folder))
+    shown = lived.scenes(read_study_results(folder))
     assert shown.pictures == [] and "gain: no strip, since the driver" in shown.notes[0]

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fallow.core.errors import FallowError
 from fallow.replay import RULES, Buffer, Field, Rule, register
@@ -297,3 +299,101 @@ def test_a_new_rule_is_one_small_class() -> None:
 def test_every_rule_says_its_law_and_its_stale_share(name: str) -> None:
     assert "Stale share" in (RULES[name].__doc__ or "")
     assert str(Rule.parse(name)) == name
+
+
+# -------------------------------------------------------------------- whole episodes
+
+
+@given(
+    st.integers(1, 3),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(2, 90)), max_size=40),
+    st.integers(1, 400),
+    st.integers(0, 5),
+)
+@settings(max_examples=80, deadline=None)
+def test_reservoir_by_episodes_equals_a_list_of_episodes(
+    n_worlds: int, lives: list[tuple[int, int]], budget: int, seed: int
+) -> None:
+    """A brute-force reservoir: sort finished episodes by key, keep while they fit."""
+    fields = {"at": Field((), "int64")}
+    rule = f"reservoir:unit=episode,budget_transitions={budget}"
+    buffer = Buffer(fields, n_worlds, 100_000, rule, seed)
+    finished: list[tuple[float, list[int]]] = []
+    step = 0
+    for world, length in lives:
+        steps = list(range(step, step + length))
+        step += length
+        buffer.add_episode(world % n_worlds, at=np.array(steps))
+        finished.append((buffer.book.episodes["key"][len(finished)], steps))
+    for serial in range(7):  # running ones are sampled from their first row
+        first = np.full(n_worlds, serial == 0)
+        buffer.add(is_first=first, at=np.arange(step, step + n_worlds))
+        step += n_worlds
+    expected, used = set(range(step - 7 * n_worlds, step)), 0
+    for _, steps in sorted(finished, reverse=True):
+        used += len(steps) - 1
+        if used > budget:
+            break
+        expected |= set(steps)
+    assert sampled_steps(buffer) == expected
+    assert set(buffer.sample(64, 1)["at"].ravel().tolist()) <= expected
+
+
+def sampled_steps(buffer: Buffer) -> set[int]:
+    """What can be sampled, read from the bytes themselves."""
+    (spans,) = buffer.drawer.parts()
+    found: set[int] = set()
+    for world, start, stop in zip(spans.world, spans.start, spans.stop, strict=True):
+        serial = np.arange(start, stop)
+        rows = buffer.book.rows(np.full(len(serial), world), serial)
+        found |= set(buffer.storage.columns["at"][rows].tolist())
+    return found
+
+
+def test_reservoir_by_episodes_is_uniform() -> None:
+    """Every episode of the history is kept equally often over many seeds."""
+    counts = np.zeros(12)
+    for seed in range(400):
+        rule = "reservoir:unit=episode,budget_transitions=30"
+        buffer = Buffer({"at": Field((), "int64")}, 1, 10_000, rule, seed)
+        for episode in range(12):
+            buffer.add_episode(at=np.full(11, episode))  # ten transitions
+        kept = sampled_steps(buffer)
+        assert len(kept) == 3
+        counts[list(kept)] += 1
+    expected = 400 * 3 / 12
+    assert abs(counts - expected).max() < 4 * np.sqrt(expected * 0.75)
+
+
+def test_a_dropped_episode_never_comes_back() -> None:
+    rule = "reservoir:unit=episode,budget_transitions=100"
+    buffer = Buffer({"at": Field((), "int64")}, 1, 10_000, rule, 3)
+    gone: set[int] = set()
+    random = np.random.default_rng(0)
+    for episode in range(60):
+        buffer.add_episode(at=np.full(random.integers(2, 40), episode))
+        kept = sampled_steps(buffer)
+        assert not kept & gone
+        gone |= set(range(episode + 1)) - kept
+
+
+def test_reservoir_by_episodes_in_a_full_buffer() -> None:
+    """What is kept is stored whole; what was given up for capacity is not sampled."""
+    rule = "reservoir:unit=episode,budget_transitions=640"
+    buffer = Buffer({"at": Field((), "int64")}, 2, 2_000, rule, 0)
+    step = 0
+    for episode in range(80):
+        buffer.add_episode(episode % 2, at=np.arange(step, step + 65))
+        step += 65
+    kept = sampled_steps(buffer)
+    episodes = {at // 65 for at in kept}
+    assert kept == {65 * e + i for e in episodes for i in range(65)}
+    keys = buffer.book.episodes["key"]
+    assert episodes == set(np.argsort(-keys)[:10].tolist())
+
+
+def test_units_of_a_reservoir_are_checked() -> None:
+    with pytest.raises(FallowError, match="unknown unit of rule 'reservoir' 'epsode'"):
+        Rule.parse("reservoir:unit=epsode")
+    with pytest.raises(FallowError, match="leave one of them out"):
+        Rule.parse("reservoir:unit=episode,stretch_transitions=128")

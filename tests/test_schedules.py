@@ -94,11 +94,33 @@ def test_cycle_length_of_walker_damping() -> None:
 
 
 def test_first_draw_comes_at_the_shift_frame() -> None:
-    drift = Drift("drift_neg", shift_frame=40_000)
+    drift = Drift("drift_neg", shift_frame=40_000, draw_frames=1000)
     assert drift.segment(39_999) == 0
     assert drift.segment(40_000) == 1 and drift.segment(40_999) == 1
     assert drift.segment(41_000) == 2
     assert drift.level(1, RANGE, seed=0) < RANGE.start
+
+
+def test_levels_are_drawn_when_the_worlds_reset() -> None:
+    """Four worlds of 1,000 frames: every 4,000, the first not before the shift."""
+    drift = Drift("drift_neg", shift_frame=240_000).on_clock(4_000)
+    frames = [0, 239_999, 240_000, 243_999, 244_000, 329_999]
+    assert [drift.segment(frame) for frame in frames] == [0, 0, 1, 1, 2, 23]
+    late = Drift("drift_neg", shift_frame=241_000).on_clock(4_000)
+    assert late.segment(243_999) == 0 and late.segment(244_000) == 1
+    fixed = Drift("drift_neg", shift_frame=241_000, draw_frames=500)
+    assert fixed.on_clock(4_000) == fixed
+    assert Recurring().on_clock(4_000) == Recurring()
+
+
+def test_friction_reaches_the_floor_near_a_branchs_end() -> None:
+    """The suite's steps, 18 draws on average, one in 4,000 frames from 40k on."""
+    friction, reached = Range(0.7, 0.01, 2.0, 0.05), []
+    drift = Drift("drift_neg", shift_frame=40_000).on_clock(4_000)
+    for seed in range(200):
+        draw = next(k for k in range(1, 99) if drift.level(k, friction, seed) == 0.01)
+        reached.append(40_000 + 4_000 * (draw - 1))
+    assert np.mean(reached) == pytest.approx(108_000, abs=3_000)
 
 
 def test_switches_at_hand_computed_frames() -> None:

@@ -15,9 +15,9 @@ from fallow.dynamics import Worlds
 from fallow.logs import Recorder, read_history, resimulate
 from fallow.logs.compact import compact
 from fallow.logs.joining import read_joined
-from fallow.report.folder import read_study as read_for_report
 from fallow.study import Cell, Plan
 from fallow.study.folder import mark_done, open_study
+from fallow.study.results import read_study_results as read_for_report
 from fallow.study.sharing import share
 from fallow.study.status import status_of
 
@@ -97,7 +97,7 @@ def test_a_shared_study_decides_and_merges_like_the_whole(tmp_path: Path, run) -
         assert read_results(copy / "results.csv") == read_results(part / "results.csv")
         assert status_of(copy).is_done
     study, copied = read_for_report(parts[0]), read_for_report(copies[0])
-    passive = [own for own in study.planned if own.rule == "passive"]
+    passive = [own for own in study.branches if own.rule == "passive"]
     assert len(passive) == 2
     assert set(copied.histories) == {own.id for own in passive} | {passive[0].trunk}
     for own in passive:

@@ -83,7 +83,8 @@ HOPPER_LEG = ["waist", "hip", "knee", "ankle"]
 CASES = [
     ("walker-walk", "gain:g=0.3", set_gain(0.3)),
     ("walker-walk", "gain:g=1/0.5/0.2/1/2/0", set_gain(1, 0.5, 0.2, 1, 2, 0)),
-    ("walker-walk", "damage", kill(1)),
+    ("walker-walk", "damage", kill(0)),
+    ("walker-walk", "damage:actuator=1", kill(1)),
     ("walker-walk", "damage:actuator=0/4", kill(0, 4)),
     ("walker-walk", "damping:level=3.7", set_damping(WALKER_LEGS, 3.7)),
     ("walker-walk", "friction:level=0.05", set_friction(0.05)),

@@ -118,8 +118,8 @@ def test_j_and_d_of_a_known_table() -> None:
     assert difference_less_none(returns, NONE, "recency").values == (0.0,) * 5
 
 
-def test_only_evaluations_from_the_shift_on_count() -> None:
-    returns = returns_of(table(VALUES), shift_frame=125_000)
+def test_only_evaluations_after_the_shift_count() -> None:
+    returns = returns_of(table(VALUES), shift_frame=120_000)
     assert mean_return(returns, GAIN, "passive").values == pytest.approx(
         [j + 16 for j in PASSIVE]
     )
@@ -130,10 +130,11 @@ def test_only_evaluations_from_the_shift_on_count() -> None:
 def test_j_by_regime() -> None:
     returns = returns_of(branch("recurring", "passive", 0, 500.0))
     (one,) = returns.branches
-    # by hand: reduced at 45, 55, 85, 95 and 125k, original at 65, 75, 105 and 115k
-    assert dict(one.by_regime) == pytest.approx({1: 500.0 - 8 / 5, 0: 500.0 + 2.0})
+    # by hand: reduced at 50, 80, 90, 120 and 130k, original at 60, 70, 100 and 110k;
+    # -4, -1, 0, 3, 4 and -3, -2, 1, 2 climbs from the middle
+    assert dict(one.by_regime) == pytest.approx({1: 500.0 + 8 / 5, 0: 500.0 - 2.0})
     setting = one.setting
-    assert mean_return(of_regime(returns, 1), setting, "passive").mean == 498.4
+    assert mean_return(of_regime(returns, 1), setting, "passive").mean == 501.6
     (lost,) = mean_return(of_regime(returns, 2), setting, "passive").missing
     assert lost.reason == "never in regime 2"
 
@@ -178,7 +179,7 @@ def test_a_branch_cut_short_has_no_j() -> None:
     assert found.n == 4
     assert [str(one) for one in found.missing] == [
         f"{condition}, recency, seed 1: 5 of 9 evaluations; none at branch frame "
-        "95,000, 105,000, 115,000 and 1 more"
+        "100,000, 110,000, 120,000 and 1 more"
         for condition in ("gain", "none")
     ]
 
@@ -191,7 +192,7 @@ def test_a_study_that_still_runs_has_no_j_if_more_was_planned() -> None:
     assert {one.reason for one in found.missing} == {"5 of 9 evaluations"}
     early = [row for row in rows if row.branch_frame < 40_000]
     (reason,) = {b.reason for b in returns_of(early).branches}
-    assert reason == "no evaluation since the shift"
+    assert reason == "no evaluation after the shift"
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -202,7 +203,7 @@ def test_a_return_that_is_no_number_is_not_averaged(bad: float) -> None:
     found = difference(returns_of(rows), GAIN, "recency")
     assert found.values == pytest.approx([143.0, 151.0, 212.0, 139.0])
     assert [m.reason for m in found.missing] == [
-        "the return is no number at branch frame 65,000"
+        "the return is no number at branch frame 70,000"
     ]
 
 
@@ -219,6 +220,16 @@ def test_pairs_need_the_same_trunk() -> None:
     rows += branch("gain", "recency", 0, 150.0, trunk="b")
     found = difference(returns_of(rows), GAIN, "recency")
     assert found.n == 0 and found.n_expected == 2
+
+
+def test_two_trainings_of_one_trunk_are_no_pair() -> None:
+    rows = branch("gain", "passive", 0, 100.0, trunk_fingerprint="aa")
+    rows += branch("gain", "recency", 0, 150.0, trunk_fingerprint="aa")
+    assert difference(returns_of(rows), GAIN, "recency").values == pytest.approx([50.0])
+    again = branch("gain", "reset", 0, 150.0, trunk_fingerprint="bb")
+    words = "rows of trunk t0 come from two trainings of it, 'aa' and 'bb'"
+    with pytest.raises(FallowError, match=words):
+        returns_of(rows + again)
 
 
 def test_two_sets_of_trunks_are_two_settings() -> None:
@@ -240,7 +251,7 @@ def test_rows_given_twice_count_once_and_must_agree() -> None:
     rows = table(VALUES)
     assert returns_of(rows + rows) == returns_of(rows)
     other = replace(rows[-1], mean_return=1.0)
-    with pytest.raises(FallowError, match=r"none, recency, seed 4 at branch frame 125"):
+    with pytest.raises(FallowError, match=r"none, recency, seed 4 at branch frame 130"):
         returns_of([*rows, other])
 
 
@@ -307,7 +318,7 @@ def test_what_both_rules_gain_is_no_difference(pairs, constant: float) -> None:
 
 
 def test_made_up_tables_have_nine_evaluations_after_the_shift() -> None:
-    assert len(AFTER) == 9 and AFTER[0] == 45_000 and AFTER[-1] == 125_000
+    assert len(AFTER) == 9 and AFTER[0] == 50_000 and AFTER[-1] == 130_000
 
 
 def test_statistics_and_tables_import_no_jax() -> None:

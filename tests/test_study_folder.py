@@ -9,11 +9,12 @@ import signal
 import socket
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
 
-from fallow.agents import training
+from fallow.agents import saving, training
 from fallow.agents.fleet import LearningError
 from fallow.core.errors import FallowError
 from fallow.core.lock import Locked, is_held, lock
@@ -78,6 +79,14 @@ class Pretender:
         ]
         write_results(folder / "results.csv", rows)
 
+    @staticmethod
+    def fingerprint(place) -> str:
+        """Of the agent's file, which is no real one here."""
+        text = place.agent.read_text()
+        if "damaged" in text:
+            raise FallowError(f"{place.agent} cannot be read")
+        return f"{zlib.crc32(text.encode()):012x}"
+
     def watch(self, event) -> None:
         if event.progress.message:
             self.messages.append(event.progress.message)
@@ -89,6 +98,7 @@ def pretender(monkeypatch) -> Pretender:
     for module in (running, trunks_module):
         monkeypatch.setattr(module, "Fleet", pretender.make)
     monkeypatch.setattr(training, "live", pretender.live)
+    monkeypatch.setattr(saving.Place, "fingerprint", pretender.fingerprint)
     return pretender
 
 
@@ -409,7 +419,7 @@ def test_a_killed_start_does_not_strand_the_folder(pretender, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("name", ["results.csv", "trunks.csv"])
-@pytest.mark.parametrize("damage", ["byte", "column", "number", "cut", "nul"])
+@pytest.mark.parametrize("damage", ["byte", "column", "number", "cut"])
 def test_a_damaged_table_is_made_again(name, damage, done, pretender, run) -> None:
     """By `fallow study`, and where it can by `fallow report`."""
     path = done / name
@@ -419,7 +429,6 @@ def test_a_damaged_table_is_made_again(name, damage, done, pretender, run) -> No
         "column": good.replace(b"mean_return", b"nean_return", 1),
         "number": good.replace(b",1,", b",1x,", 1),
         "cut": good[: len(good) // 2],
-        "nul": good[:200] + b"\0" + good[201:],
     }
     path.write_bytes(changes[damage])
     run("report", done)  # may note it, but ends
@@ -432,10 +441,16 @@ def test_a_damaged_table_is_made_again(name, damage, done, pretender, run) -> No
         assert changes[damage] in [p.read_bytes() for p in done.glob(f"{name}.dam*")]
 
 
-@pytest.mark.parametrize("damage", ["byte", "number"])
+@pytest.mark.parametrize("damage", ["byte", "number", "digit", "label", "cut"])
 def test_a_report_names_a_damaged_table(damage, done, run) -> None:
     good = (done / "results.csv").read_bytes()
-    swaps = {"byte": (b"passive", b"pass\xffve"), "number": (b",1,", b",1x,")}
+    swaps = {
+        "byte": (b"passive", b"pass\xffve"),
+        "number": (b",1,", b",1x,"),
+        "digit": (b"138000", b"138001"),
+        "label": (b"passive", b"passiwe"),
+        "cut": (good[-300:], b""),
+    }
     (done / "results.csv").write_bytes(good.replace(*swaps[damage], 1))
     code, _, error = run("report", done)
     assert code == 0, error

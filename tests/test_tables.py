@@ -13,10 +13,11 @@ from fallow.report import paper
 from fallow.report.cells import Table, digits_for, number
 from fallow.report.names import condition_order, rule_order
 from fallow.report.selector_table import selector_table
-from fallow.report.sweep_tables import gain_of, period_of, published, window_of
+from fallow.report.sweep_tables import published
 from fallow.report.tables import tables_of
 from fallow.study.estimator import Case, Unjudged
 from fallow.study.statistics import Setting
+from fallow.study.sweeps import gain_of, period_of, window_of
 
 # five seeds each, so that every mean and error can be had from scipy in one line
 TABLE1 = {
@@ -130,7 +131,7 @@ def test_a_difference_printed_as_0_has_no_sign(apart) -> None:
 
 def test_returns_by_regime() -> None:
     regimes = tables_of(table(TABLE1), "table1")[2]
-    for regime, shift in (("0, original", 2.0), ("1, changed", -1.6)):
+    for regime, shift in (("0, original", -2.0), ("1, changed", 1.6)):
         values = tuple(x + shift for x in TABLE1["recurring", "passive"])
         assert cells(regimes, Regime=regime)["Passive"] == shown(values)
 
@@ -240,12 +241,14 @@ def test_any_other_study_is_conditions_by_rules() -> None:
     rows = table(values, task="cartpole-swingup", preset="tiny", climb=0.0)
     returns, differences = tables_of(rows, "mine")
     assert returns.title == "cartpole-swingup, dreamer, preset tiny"
-    assert returns.head == ("Change", "AUC", "Reset-once", "curious")
-    assert cells(returns, Change="gain:g=0.7")["Reset-once"] == "0.30 ± 0.05"
-    assert cells(returns, Change="No change")["curious"] == "–"
+    assert returns.head == ("Change", "AUC", "Reset-once", "Curious")
+    assert (
+        cells(returns, Change="Gain reduction (g=0.7)")["Reset-once"] == "0.30 ± 0.05"
+    )
+    assert cells(returns, Change="No change")["Curious"] == "–"
     assert returns.notes[1:] == ()  # nobody planned `curious` with no change
-    row = cells(differences, Change="gain:g=0.7")
-    assert (row["Difference"], row["ours"]) == ("curious - Reset-once", "+0.20 ± 0.05")
+    row = cells(differences, Change="Gain reduction (g=0.7)")
+    assert (row["Difference"], row["ours"]) == ("Curious - Reset-once", "+0.20 ± 0.05")
 
 
 def test_sweeps_are_sorted_and_stand_beside_the_paper() -> None:
@@ -260,11 +263,12 @@ def test_sweeps_are_sorted_and_stand_beside_the_paper() -> None:
     rows = table(values)
     (recurrence,) = tables_of(rows, "recurrence")
     assert [row[0] for row in recurrence.texts()] == ["10,000", "20,000", "permanent"]
-    row = cells(recurrence, **{"Period, frames": "10,000"})
+    row = cells(recurrence, **{"Period, frames": "20,000"})
     assert (row["ours"], row["the paper"], row["sign"]) == (
-        "-279 ± 1", "-287", "agrees",
+        "-189 ± 1", "-191 ± 17", "agrees",
     )  # fmt: skip
-    assert row["AUC, the paper"] == "0.53"
+    assert row["AUC, the paper"] == "0.54"
+    assert any("periods that it does not name" in note for note in recurrence.notes)
     (magnitude,) = tables_of(rows, "magnitude")
     assert [row[0] for row in magnitude.texts()] == ["1", "0.6", "0.5"]
     row = cells(magnitude, Gain="1")
@@ -296,8 +300,10 @@ def test_sets_of_trunks_are_rows_of_their_own() -> None:
 
 def test_what_was_swept_is_read_from_names() -> None:
     assert gain_of("gain") == 0.5 and gain_of("gain:g=0.9") == 0.9
-    assert gain_of("gain:g=0.9,shift_frame=1") is None and gain_of("damage") is None
-    assert period_of("recurring") == 20_000 and period_of("gain") == float("inf")
+    assert gain_of("none") == 1.0 and gain_of("damage") is None
+    assert gain_of("gain:g=1/0.5") is None and gain_of("recurring") is None
+    assert period_of("gain:schedule=recurring") == period_of("recurring") == 20_000
+    assert period_of("gain") == float("inf")
     assert period_of("recurring:period_frames=60000") == 60_000
     assert period_of("recurring:g=0.7") is None and period_of("none") is None
     assert window_of("recency") == 10_000 and window_of("reset") is None

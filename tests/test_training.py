@@ -48,7 +48,7 @@ def whole(tmp_path_factory):
 
 def test_a_table_of_evaluations(whole) -> None:
     rows = read_results(whole / "results.csv")
-    assert [row.frame for row in rows] == [400, 400, 1200, 1200, 2000, 2000]
+    assert [row.frame for row in rows] == [800, 800, 1600, 1600, 2400, 2400]
     assert {row.rule for row in rows} == {
         "passive",
         "recency:window_transitions=100",
@@ -65,7 +65,7 @@ def test_a_table_of_evaluations(whole) -> None:
 def test_a_preset_with_sizes_changed(tmp_path) -> None:
     """Learns with them, and is told from the preset wherever its name stands."""
     preset = "micro:pretrain_updates=2,prefill_transitions=90"
-    run = training.Run(TASK, "dreamer", preset, (Branch(0),), 240, 160, 1)
+    run = training.Run(TASK, "dreamer", preset, (Branch(0),), 240, 240, 1)
     table = training.train(run, tmp_path / "run")
     rows = read_results(table)
     assert {row.preset for row in rows} == {preset}

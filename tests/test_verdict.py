@@ -109,7 +109,7 @@ def test_several_tasks_are_told_apart() -> None:
 
 def test_the_shift_frame_and_what_was_planned_are_heard() -> None:
     values = {("gain", "passive"): (100.0, 110.0), ("gain", "recency"): (90.0, 99.0)}
-    rows = [row for row in table(values) if row.branch_frame < 60_000]
+    rows = [row for row in table(values) if row.branch_frame <= 60_000]
     assert "passive beat recency by 10.5 ± 0.5 (" in verdict(rows)[0]
     first, *rest = verdict(rows, n_evaluations=9)
     assert "cannot be compared" in first

@@ -384,5 +384,6 @@ class Fleet:
             seeds.of_worlds(self._seeds, n_worlds, purpose),
             [seeds.derive(seed, "schedule") for seed in self._seeds],
             frames_per_step=frames,
+            episode_frames=self.schedule.n_worlds * EPISODE_FRAMES,
             n_threads=self._n_threads,
         )

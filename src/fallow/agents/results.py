@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -65,10 +65,21 @@ class Results:
         The clock goes on from the last row kept.
         """
         found = read_results(self.path) if self.path.exists() else []
-        self.rows = [row for row in found if row.frame <= frame]
+        self.rows = self._relabelled([row for row in found if row.frame <= frame])
         self._spent_s = max((row.wall_s or 0.0 for row in self.rows), default=0.0)
         self._since = time.perf_counter()
         write_results(self.path, self.rows)
+
+    def _relabelled(self, rows: list[Evaluation]) -> list[Evaluation]:
+        """Rows under today's labels; an earlier version may have named them otherwise.
+
+        Every evaluation wrote one row for each branch, in their order.
+        """
+        n = len(self._labels)
+        return [
+            replace(row, **asdict(self._labels[index % n]))
+            for index, row in enumerate(rows[: len(rows) // n * n])
+        ]
 
 
 def book_auc(book: Book, regime_now: int) -> float | None:

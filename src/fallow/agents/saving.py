@@ -7,6 +7,7 @@ any branch of another fleet: this is how a trunk begins its branches.
 """
 
 import dataclasses
+import hashlib
 import os
 import shutil
 from collections.abc import Sequence
@@ -43,6 +44,11 @@ class Place:
     def replay(self) -> Path:
         """The file with the replay."""
         return self.folder / f"{self.index:03d}.replay"
+
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits of all that was saved: learner and replay."""
+        files = [arrayfile.fingerprint(path) for path in (self.agent, self.replay)]
+        return hashlib.blake2b(" ".join(files).encode(), digest_size=6).hexdigest()
 
 
 def save(fleet: Fleet, folder: str | Path) -> None:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -20,13 +20,14 @@ from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.judging import Judging
 from fallow.agents.memory import fleets_that_fit
 from fallow.agents.results import Results
-from fallow.core import files, options
+from fallow.core import files, legacy, options
 from fallow.core.errors import FallowError
 from fallow.core.lock import lock
 from fallow.core.records import Branch
 from fallow.core.results import Label, read_results, write_results
 from fallow.dynamics import TASKS, Condition
 from fallow.dynamics.simulator import compile_body
+from fallow.dynamics.tasks import ACTION_REPEAT
 from fallow.replay import Rule
 from fallow.replay.book import Book
 
@@ -41,13 +42,16 @@ class Leg:
 
     until_frame: int
     evaluate_frames: int
-    """Frames between two evaluations; the first comes after half of them."""
+    """Frames between two evaluations."""
     n_episodes: int
     """Episodes of an evaluation."""
     save_frames: int
     """Frames between two checkpoints; 0 saves at the end only."""
     begin_frame: int = 0
     """From which evaluations are counted."""
+    offset_frames: int = 0
+    """Evaluations come at multiples of `evaluate_frames` plus this, the first above 0.
+    """
     histories: bool = True
 
 
@@ -61,18 +65,24 @@ class Run:
     branches: tuple[Branch, ...]
     until_frame: int
     evaluate_frames: int = 10_000
-    """Frames between two evaluations; the first comes after half of them."""
+    """Frames between two evaluations."""
     n_episodes: int = 10
     """Episodes of an evaluation."""
     save_frames: int = 20_000
     """Frames between two checkpoints; 0 saves at the end only."""
     capacity_transitions: int = 200_000
     histories: bool = True
+    offset_frames: int = 0
+    """Evaluations come at multiples of `evaluate_frames` plus this, the first above 0.
+    """
+    algorithm: int = 2
+    """Version of what conditions and rules mean; see `core.legacy`."""
 
     def __post_init__(self) -> None:
         for name in ("until_frame", "evaluate_frames", "n_episodes"):
             options.whole("run", name, getattr(self, name), at_least=1)
         options.whole("run", "save_frames", self.save_frames, at_least=0)
+        options.whole("run", "offset_frames", self.offset_frames, at_least=0)
 
     @property
     def leg(self) -> Leg:
@@ -82,6 +92,7 @@ class Run:
             self.evaluate_frames,
             self.n_episodes,
             self.save_frames,
+            offset_frames=self.offset_frames,
             histories=self.histories,
         )
 
@@ -97,6 +108,8 @@ class Run:
             raise FallowError(f"there is no run at {folder}: it has no {RUN_FILE}")
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
+            if "algorithm" not in content:
+                content = _of_algorithm_1(content)
             branches = tuple(Branch(**branch) for branch in content.pop("branches"))
             return cls(branches=branches, **content)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -128,6 +141,29 @@ class Run:
         for branch in self.branches:
             Rule.parse(branch.rule).check(book)
             Condition.parse(branch.condition).on(model)
+        step = agent.schedule.n_worlds * ACTION_REPEAT
+        if self.offset_frames % step or self.offset_frames >= self.evaluate_frames:
+            raise FallowError(
+                f"run: offset_frames is {self.offset_frames:,}; give a multiple of "
+                f"{step}, the frames of one step, below evaluate_frames, "
+                f"{self.evaluate_frames:,}"
+            )
+
+
+def _of_algorithm_1(content: dict[str, Any]) -> dict[str, Any]:
+    """A run of algorithm 1 with the defaults of then written out."""
+    n_actuators = len(TASKS[content["task"]].body.actuator_velocity)
+    branches = [
+        branch
+        | {
+            "condition": legacy.condition(branch["condition"], n_actuators),
+            "rule": legacy.rule(branch["rule"]),
+        }
+        for branch in content["branches"]
+    ]
+    half = content.get("evaluate_frames", Run.evaluate_frames) // 2
+    added = {"offset_frames": half, "algorithm": 1, "branches": branches}
+    return content | added
 
 
 class DamagedRun(FallowError):
@@ -203,7 +239,9 @@ def _train_part(
     agent = build_agent(run.task, run.agent, run.preset)
     fleet = Fleet(run.task, agent, branches, run.capacity_transitions)
     labels = [
-        Label(run.task, run.agent, run.preset, own.condition, own.rule, own.seed, "")
+        Label(
+            run.task, run.agent, run.preset, own.condition, own.rule, own.seed, "", ""
+        )
         for own in branches
     ]
     live(fleet, run.leg, folder, labels, watch)
@@ -300,6 +338,7 @@ def _live(
 ) -> None:
     """The loop: step, and at their frames evaluate and save."""
     lately, evaluations = _Pace(fleet), _Evaluations(leg, fleet, results, watch)
+    save_is_due = False
     while fleet.frame < leg.until_frame:
         if stop.is_set():
             evaluations.finish()
@@ -308,8 +347,10 @@ def _live(
         fleet.step()
         evaluations.after_step()
         if leg.save_frames and _passed(fleet, leg.save_frames, leg.save_frames):
-            evaluations.finish()  # a checkpoint holds none that is under way
-            _save(fleet, where)
+            save_is_due = True
+        if save_is_due and not evaluations.is_running:
+            _save(fleet, where)  # it holds no evaluation that is under way
+            save_is_due = False
         if fleet.n_steps % REPORT_STEPS == 0:
             watch(_progress(leg, fleet, lately.since_last()))
     jax.block_until_ready(fleet.state)
@@ -325,7 +366,7 @@ def _progress(
 
 
 class _Evaluations:
-    """Those of a leg: on an accelerator beside the fleet's life, else at once.
+    """Those of a leg: on an accelerator concurrent with training, else at once.
 
     One is done before the next begins.
     """
@@ -333,7 +374,7 @@ class _Evaluations:
     def __init__(self, leg: Leg, fleet: Fleet, results: Results, watch: Watch) -> None:
         self._leg, self._fleet, self._results = leg, fleet, results
         self._watch, self._pace = watch, _Pace(fleet)
-        self._first = leg.begin_frame + leg.evaluate_frames // 2
+        self._first = leg.begin_frame + (leg.offset_frames or leg.evaluate_frames)
         self._frame = 0
         self._judging: Judging | None = None
 
@@ -348,6 +389,11 @@ class _Evaluations:
             self._judging = self._fleet.evaluate_beside(self._leg.n_episodes)
             if on_processor():  # learning takes the cores that its worlds would have
                 self.finish()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether one is under way."""
+        return self._judging is not None
 
     def finish(self) -> None:
         """End the one that is under way, if there is one."""

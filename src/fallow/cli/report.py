@@ -44,11 +44,11 @@ class ReportCommand:
     def _show_tables(self) -> None:
         from rich.console import Console
 
-        from fallow.report.folder import read_study
         from fallow.report.formats import terminal
         from fallow.report.study_page import sentences, tables
+        from fallow.study.results import read_study_results
 
-        study = read_study(self.folder, self.until)
+        study = read_study_results(self.folder, self.until)
         console = Console(highlight=False)
         for table in tables(study):
             console.print(terminal(table), "")

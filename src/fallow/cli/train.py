@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from fallow.agents import training
 
 
+FROM_0 = ("save_frames", "offset_frames")
+"""Numbers that may be 0."""
 OF_A_START = ("resume", "cache", "trust_cache", "tensorboard")
 """Options that may change from one start of a run to the next."""
 
@@ -40,7 +42,9 @@ class TrainCommand:
     frames: int = 200_000
     """Frames of each branch."""
     evaluate_frames: int = 10_000
-    """Frames between two evaluations; the first comes after half of them."""
+    """Frames between two evaluations."""
+    offset_frames: int = 0
+    """Evaluate at multiples of --evaluate-frames plus this."""
     episodes: int = 10
     """Episodes of an evaluation."""
     save_frames: int = 20_000
@@ -75,8 +79,8 @@ class TrainCommand:
         print(f"results: {table}")
 
     def _check(self) -> None:
-        for name in ("frames", "evaluate_frames", "episodes", "save_frames"):
-            flag, least = f"--{name.replace('_', '-')}", int(name != "save_frames")
+        for name in ("frames", "evaluate_frames", "episodes", *FROM_0):
+            flag, least = f"--{name.replace('_', '-')}", int(name not in FROM_0)
             options.whole("fallow train", flag, getattr(self, name), at_least=least)
         own = {
             "resume",
@@ -114,4 +118,5 @@ class TrainCommand:
             n_episodes=self.episodes,
             save_frames=self.save_frames,
             histories=self.histories,
+            offset_frames=self.offset_frames,
         )

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from fallow.agents.clock import shares
 from fallow.study.estimate import in_words
+from fallow.study.fleets import PlannedFleet
 from fallow.study.status import FleetStatus, Status, status_of
 
 if TYPE_CHECKING:  # it imports jax, and the status of a study must not
@@ -56,7 +57,9 @@ class StudyView:
     def __call__(self, event: "Event") -> None:
         progress = event.progress
         if progress.message:
-            self._console.print(progress.message, highlight=False, soft_wrap=True)
+            self._console.print(
+                progress.message, highlight=False, soft_wrap=True, markup=False
+            )
             return
         if progress.judged is not None:
             self._print_returns(event, progress.judged)
@@ -66,9 +69,7 @@ class StudyView:
 
     def _print_returns(self, event: "Event", judged: "Judged") -> None:
         progress, fleet = event.progress, event.fleet
-        seeds = ", ".join(str(trunk.seed) for trunk in fleet.trunks)
-        n_seeds = len(fleet.trunks)
-        which = f"{fleet.trunks[0].task} seed{'s' if n_seeds > 1 else ''} {seeds}"
+        which = f"{fleet.trunks[0].task} {_seeds(fleet)}"
         mean = judged.returns.mean()
         self._console.print(
             f"{which}  {event.stage:8}  frame {judged.frame:>9,} of "
@@ -112,12 +113,16 @@ def show_status(status: Status, console: Console) -> None:
     console.print(_time_left(status), soft_wrap=True)
 
 
+def _seeds(fleet: PlannedFleet) -> str:
+    seeds = list(dict.fromkeys(str(trunk.seed) for trunk in fleet.trunks))
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
+
+
 def _line(own: FleetStatus) -> str:
     fleet = own.fleet
-    seeds = ", ".join(str(trunk.seed) for trunk in fleet.trunks)
     state = f"{own.state}, {own.stage}" if own.stage else own.state
     frame = f"  frame {own.frame:,} of {own.until_frame:,}" if own.until_frame else ""
-    what = f"{fleet.trunks[0].agent} on {fleet.trunks[0].task}, seed {seeds}"
+    what = f"{fleet.trunks[0].agent} on {fleet.trunks[0].task}, {_seeds(fleet)}"
     return f"  {fleet.id}  {what}: {len(fleet.branches)} branches  {state}{frame}"
 
 

@@ -46,7 +46,7 @@ class TrainingBar:
 
     def __call__(self, progress: training.Progress) -> None:
         if progress.message:
-            self._console.print(progress.message)
+            self._console.print(progress.message, markup=False)
         self._bar.update(
             self._line,
             completed=progress.frame,

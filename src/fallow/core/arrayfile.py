@@ -77,6 +77,19 @@ def load(
     return arrays, about["header"]
 
 
+def fingerprint(path: str | Path) -> str:
+    """The checksum that a file carries of all its content, read without loading it.
+
+    Raises:
+        FallowError: no such file, or it carries none.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return str((file.metadata() or {})["checksum"])
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        raise FallowError(f"{path} cannot be read: {error}") from None
+
+
 def _checksum(arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> int:
     value = zlib.crc32(json.dumps(about, sort_keys=True).encode())
     for name in sorted(arrays):

@@ -5,6 +5,7 @@ Everything that is shown of a study is a function of this table and of the histo
 
 import csv
 import dataclasses
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,9 @@ class Label:
     seed: int
     trunk: str
     """Id of the run that the branch goes on from; empty if there was none."""
+    trunk_fingerprint: str
+    """Of that run as it was trained: two trainings of one recipe differ. Empty: there
+    was none, or it is not known."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,12 @@ class Evaluation(Label):
 COLUMNS = tuple(field.name for field in dataclasses.fields(Evaluation))
 WHOLE = ("seed", "frame", "branch_frame", "regime", "updates")
 PERHAPS = ("auc", "stale_share", "wall_s")
+LATER = ("trunk_fingerprint",)
+"""Columns that tables of algorithm 1 do not have."""
 
 
-def read_results(path: str | Path) -> list[Evaluation]:
-    """The rows of a table.
+def read_results(path: str | Path, unfinished: bool = False) -> list[Evaluation]:
+    """The rows of a table; without a last line that has no end, if `unfinished`.
 
     Raises:
         FallowError: there is no table, or its columns or a value are not of this kind.
@@ -66,22 +72,30 @@ def read_results(path: str | Path) -> list[Evaluation]:
     if not path.is_file():
         raise FallowError(f"there is no table of results at {path}")
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            _check_columns(path, reader.fieldnames or ())
-            return [_row(path, reader.line_num, row) for row in reader]
+        text = path.read_bytes().decode("utf-8")
+        if unfinished:
+            text = text[: text.rfind("\n") + 1]
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        _check_columns(path, reader.fieldnames or ())
+        return [_row(path, reader.line_num, row) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise FallowError(f"{path} is damaged: {error}") from None
 
 
 def _check_columns(path: Path, names: Sequence[str]) -> None:
-    missing = ", ".join(sorted(set(COLUMNS) - set(names)))
+    missing = ", ".join(sorted(set(COLUMNS) - set(names) - set(LATER)))
     strange = ", ".join(sorted(set(names) - set(COLUMNS)))
     if missing or strange:
         raise FallowError(
             f"{path} is no table of results: missing columns {missing or 'none'}; "
             f"unknown columns {strange or 'none'}"
         )
+
+
+def is_of_algorithm_1(path: str | Path) -> bool:
+    """Whether a table names conditions and rules as algorithm 1 did; see `legacy`."""
+    with Path(path).open(newline="", encoding="utf-8", errors="replace") as file:
+        return not set(LATER) & set(next(csv.reader(file), ()))
 
 
 def write_results(path: str | Path, rows: Iterable[Evaluation]) -> Path:
@@ -112,7 +126,7 @@ def _texts(row: Evaluation) -> list[str]:
 
 
 def _row(path: Path, line: int, texts: dict[str, Any]) -> Evaluation:
-    values: dict[str, Any] = dict(texts)
+    values: dict[str, Any] = dict.fromkeys(LATER, "") | texts
     try:
         values |= {name: int(texts[name]) for name in WHOLE}
         values["mean_return"] = float(texts["mean_return"])

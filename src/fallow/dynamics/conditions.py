@@ -22,11 +22,14 @@ from fallow.dynamics.shifts import (
     Original,
     Shift,
 )
+from fallow.dynamics.tasks.body import EPISODE_FRAMES
 
 
 class Kind(NamedTuple):
     """A named condition: its shift, the schedule it has unless told otherwise."""
 
+    label: str
+    """What tables and figures call it."""
     summary: str
     shift: type[Shift] | None
     schedule: str
@@ -34,12 +37,20 @@ class Kind(NamedTuple):
 
 CONDITIONS: Registry[Kind] = Registry("condition")
 for _name, _kind in {
-    "none": Kind("the body never changes", None, "never"),
-    "gain": Kind("all actuators at half strength, for good", Gain, "permanent"),
-    "damage": Kind("one actuator dead, for good", Damage, "permanent"),
-    "recurring": Kind("half strength and full in turn", Gain, "recurring"),
-    "damping": Kind("joint damping that climbs and jumps back", Damping, "cyclic_pos"),
-    "friction": Kind("floor friction that drifts towards ice", Friction, "drift_neg"),
+    "gain": Kind(
+        "Gain reduction", "all actuators at half strength, for good", Gain, "permanent"
+    ),
+    "damage": Kind(
+        "Actuator damage", "one actuator dead, for good", Damage, "permanent"
+    ),
+    "recurring": Kind("Recurring", "half strength and full in turn", Gain, "recurring"),
+    "damping": Kind(
+        "Damping", "joint damping that climbs and jumps back", Damping, "cyclic_pos"
+    ),
+    "friction": Kind(
+        "Friction", "floor friction that drifts towards ice", Friction, "drift_neg"
+    ),
+    "none": Kind("No change", "the body never changes", None, "never"),
 }.items():
     CONDITIONS.add(_name, _kind)
 
@@ -98,17 +109,28 @@ class Condition:
         """The regime in force at a frame of the agent's clock; None: it has none."""
         return self.schedule.regime(self.schedule.segment(frame))
 
-    def on(self, model: Any, seed: int = 0) -> "Course":
-        """Bind the condition to a compiled model and a seed for its draws."""
-        return Course(self, Original.of(model), seed)
+    def on(
+        self, model: Any, seed: int = 0, episode_frames: int = EPISODE_FRAMES
+    ) -> "Course":
+        """Bind the condition to a compiled model and a seed for its draws.
+
+        The agent's worlds reset every `episode_frames` of its clock.
+        """
+        return Course(self, Original.of(model), seed, episode_frames)
 
 
 class Course:
     """A condition on one body: which model fields are in force in each segment."""
 
-    def __init__(self, condition: Condition, original: Original, seed: int) -> None:
+    def __init__(
+        self,
+        condition: Condition,
+        original: Original,
+        seed: int,
+        episode_frames: int = EPISODE_FRAMES,
+    ) -> None:
         self.condition = condition
-        self.schedule = condition.schedule
+        self.schedule = condition.schedule.on_clock(episode_frames)
         self._original = original
         self._seed = seed
         shift = condition.shift
@@ -130,9 +152,8 @@ class Course:
             return self.schedule.level(segment, self._range, self._seed)
         return self._switched if self.schedule.regime(segment) else None
 
-    def truth(self, frame: int) -> dict[str, int | float]:
+    def truth(self, segment: int) -> dict[str, int | float]:
         """What an evaluator may know and an agent may not: regime, drifting level."""
-        segment = self.schedule.segment(frame)
         regime = self.schedule.regime(segment)
         truth: dict[str, int | float] = {
             "regime": NO_REGIME if regime is None else regime

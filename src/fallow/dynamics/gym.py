@@ -18,8 +18,9 @@ import numpy as np
 from fallow.core.errors import FallowError
 from fallow.dynamics import simulator
 from fallow.dynamics.conditions import Condition, Course
+from fallow.dynamics.schedules import Drift
 from fallow.dynamics.shifts import Original, write
-from fallow.dynamics.tasks import TASKS
+from fallow.dynamics.tasks import ACTION_REPEAT, EPISODE_FRAMES, TASKS
 from fallow.dynamics.worlds import Worlds
 
 NAMESPACE = "fallow"
@@ -63,7 +64,7 @@ class TaskEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self,
         task: str,
         condition: str | Condition = "none",
-        action_repeat: int = 2,
+        action_repeat: int = ACTION_REPEAT,
         n_worlds: int = 1,
         schedule_seed: int = 0,
         render_mode: str | None = None,
@@ -76,7 +77,6 @@ class TaskEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             frames_per_step=n_worlds * action_repeat,
             n_threads=1,
         )
-        self._course = self.worlds.conditions[0].on(self.worlds.model, schedule_seed)
         self._next_is_begun = False
         self.render_mode = render_mode
         self._renderer: Any = None
@@ -94,13 +94,13 @@ class TaskEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         if seed is not None or not self._next_is_begun:
             self.worlds.reset(seed)
         self._next_is_begun = False
-        return self.worlds.observation[0, 0], self._truth()
+        return self.worlds.observation[0, 0], self.worlds.truth()
 
     def step(
         self, action: np.ndarray
     ) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Hold an action for one transition; ends by truncation, never termination."""
-        truth = self._truth()
+        truth = self.worlds.truth()
         step = self.worlds.step(np.asarray(action)[None, None])
         truncated = bool(step.truncated[0, 0])
         self._next_is_begun = truncated  # the worlds begin the next episode at once
@@ -129,9 +129,6 @@ class TaskEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             self._renderer.close()
             self._renderer = None
 
-    def _truth(self) -> dict[str, Any]:
-        return self._course.truth(int(self.worlds.clock_frames[0]))
-
 
 class ShiftDynamics(
     gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs
@@ -144,7 +141,8 @@ class ShiftDynamics(
             `step` of the environment is one frame.
         n_worlds: how many such environments one agent steps together, as in a vector
             environment; its clock counts the frames of all of them.
-        schedule_seed: seed of a drifting condition.
+        schedule_seed: seed of a drifting condition; its level changes at resets only,
+            once in `max_episode_steps` times `n_worlds` frames.
     """
 
     def __init__(
@@ -163,8 +161,12 @@ class ShiftDynamics(
         super().__init__(env)
         _refuse_stacked(env)
         self._frames_per_step = n_worlds
+        episode_steps = getattr(env.spec, "max_episode_steps", None) or EPISODE_FRAMES
         self._course = Course(
-            Condition.parse(condition), _original_of(env), schedule_seed
+            Condition.parse(condition),
+            _original_of(env),
+            schedule_seed,
+            episode_frames=n_worlds * episode_steps,
         )
         self._segment = 0
         self._apply(0)
@@ -183,9 +185,18 @@ class ShiftDynamics(
     @clock_frames.setter
     def clock_frames(self, frames: int) -> None:
         self._clock_frames = int(frames)
-        segment = self._course.schedule.segment(self._clock_frames)
-        if segment != self._segment:
-            self._apply(segment)
+        if not self._is_latched and self._due != self._segment:
+            self._apply(self._due)
+
+    @property
+    def _due(self) -> int:
+        """The segment of the clock; a level that is drawn at resets waits for one."""
+        return self._course.schedule.segment(self._clock_frames)
+
+    @property
+    def _is_latched(self) -> bool:
+        schedule = self._course.condition.schedule
+        return isinstance(schedule, Drift) and schedule.draw_frames is None
 
     def _apply(self, segment: int) -> None:
         """Rewrite the model; Gymnasium's next step recomputes everything from it."""
@@ -197,15 +208,15 @@ class ShiftDynamics(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode under the dynamics now in force; the clock stays."""
-        self._apply(self._segment)  # also to a model that was loaded anew
+        self._apply(self._due)  # also to a model that was loaded anew
         observation, info = self.env.reset(seed=seed, options=options)
-        return observation, info | self._course.truth(self._clock_frames)
+        return observation, info | self._course.truth(self._segment)
 
     def step(
         self, action: Any
     ) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """One frame of the environment under the dynamics in force."""
-        truth = self._course.truth(self._clock_frames)
+        truth = self._course.truth(self._segment)
         observation, reward, terminated, truncated, info = self.env.step(action)
         self.clock_frames = self._clock_frames + self._frames_per_step
         return observation, reward, terminated, truncated, info | truth

@@ -3,12 +3,13 @@
 A schedule cuts the clock into segments of constant dynamics: segment 0 is the
 original body, before `shift_frame`; segments 1, 2, … follow. A *switch* (never,
 permanent, recurring) moves between two regimes. A *drift* draws a new level for every
-segment, with the names and the arithmetic of the Real-World RL suite's schedulers.
+segment, with the names and the arithmetic of the Real-World RL suite's schedulers, and
+as there only when worlds reset, unless `draw_frames` says otherwise.
 """
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,6 +55,10 @@ class Schedule:
     def regime(self, segment: int) -> int | None:
         """The regime in force in a segment, or None where there are no regimes."""
         raise NotImplementedError
+
+    def on_clock(self, episode_frames: int) -> "Schedule":
+        """The schedule of an agent whose worlds reset every so many frames."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Drift(Schedule):
-    """A level that moves once in `draw_frames`, first at `shift_frame`.
+    """A level that moves at resets from `shift_frame` on, or once in `draw_frames`.
 
     Each draw takes d ~ N(0, std²) and updates the level c, then clips it to
     [min, max]; see `UPDATES`. Bounds that are None are the shift's own for the body.
@@ -119,7 +124,9 @@ class Drift(Schedule):
 
     kind: str
     shift_frame: int = SHIFT_FRAME
-    draw_frames: int = 1000
+    draw_frames: int | None = None
+    """Frames between two draws, the first at `shift_frame`; None: one draw whenever the
+    agent's worlds reset, so that a level holds for whole episodes."""
     start: float | None = None
     min: float | None = None
     max: float | None = None
@@ -127,7 +134,8 @@ class Drift(Schedule):
 
     def __post_init__(self) -> None:
         options.whole(self.kind, "shift_frame", self.shift_frame, at_least=0)
-        options.whole(self.kind, "draw_frames", self.draw_frames, at_least=1)
+        if self.draw_frames is not None:
+            options.whole(self.kind, "draw_frames", self.draw_frames, at_least=1)
         for bound in ("start", "min", "max"):
             if getattr(self, bound) is not None:
                 options.number(self.kind, bound, getattr(self, bound))
@@ -135,11 +143,18 @@ class Drift(Schedule):
             options.number(self.kind, "std", self.std, at_least=0)
 
     @property
-    def segment_frames(self) -> int:
+    def segment_frames(self) -> int | None:
         return self.draw_frames
 
     def regime(self, segment: int) -> None:
         return None
+
+    def on_clock(self, episode_frames: int) -> "Drift":
+        """Draw at resets, the first one not before `shift_frame`."""
+        if self.draw_frames is not None:
+            return self
+        first = -(-self.shift_frame // episode_frames) * episode_frames
+        return replace(self, shift_frame=first, draw_frames=episode_frames)
 
     def range(self, default: Range) -> Range:
         """The options given, the rest from the shift's own range for the body."""

@@ -123,16 +123,14 @@ class Gain(Shift):
 class Damage(Shift):
     """Actuators that give no force at all; their joints are limp, not locked."""
 
-    actuator: int | tuple[int, ...] | None = None
-    """Which ones, from 0; None: number 1, or 0 on a body that has only one."""
+    actuator: int | tuple[int, ...] = 0
+    """Which ones, from 0: Walker's right hip, Cheetah's back thigh."""
 
     def __post_init__(self) -> None:
-        for index in self._indices(n_actuators=1):
+        for index in self._indices():
             options.whole("damage", "actuator", index, at_least=0)
 
-    def _indices(self, n_actuators: int) -> tuple[int, ...]:
-        if self.actuator is None:
-            return (min(1, n_actuators - 1),)
+    def _indices(self) -> tuple[int, ...]:
         return self.actuator if isinstance(self.actuator, tuple) else (self.actuator,)
 
     def levels(self, original: Original) -> np.ndarray:
@@ -141,7 +139,7 @@ class Damage(Shift):
     def gains(self, n_actuators: int) -> np.ndarray:
         """(n_actuators,) the shifted strength of each: 0 where it is dead, else 1."""
         gain = np.ones(n_actuators)
-        for index in self._indices(len(gain)):
+        for index in self._indices():
             if index >= len(gain):
                 raise FallowError(
                     f"damage: actuator is {index}; the body has actuators "
@@ -221,9 +219,9 @@ class Friction(Shift):
         return _required("friction", self.level)
 
     def range(self, original: Original) -> Range:
-        """From the body's own down to near ice, so slowly that it lasts a branch."""
+        """The suite's: from the body's own friction down to near ice."""
         start = float(original.friction[:, 0].max())
-        return Range(start, min=MIN_FRICTION, max=max(MAX_FRICTION, start), std=0.01)
+        return Range(start, min=MIN_FRICTION, max=max(MAX_FRICTION, start), std=0.05)
 
     def fields(self, original: Original, level: Any) -> Fields:
         geoms, pairs = original.friction.copy(), original.pair_friction.copy()

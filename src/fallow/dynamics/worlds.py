@@ -19,7 +19,7 @@ from fallow.dynamics.conditions import Condition
 from fallow.dynamics.frames import player, plays_at_once
 from fallow.dynamics.shifts import Fields, write
 from fallow.dynamics.simulator import STAGE_NONE, STAGE_VELOCITY
-from fallow.dynamics.tasks import EPISODE_FRAMES, TASKS, Task
+from fallow.dynamics.tasks import ACTION_REPEAT, EPISODE_FRAMES, TASKS, Task
 
 ENDLESS = -(2**62)
 """Frames elapsed in an episode that never reaches the time limit."""
@@ -57,6 +57,8 @@ class Worlds:
         frames_per_step: by how much a step advances an agent's clock; the frames of
             all its worlds unless given. 0 stops the clock, and so holds the dynamics
             where `set_clock` put them: this is how evaluation runs.
+        episode_frames: frames of an agent's clock from one reset of its worlds to the
+            next, at which drifting levels are drawn; by `frames_per_step` unless given.
         n_threads: 0 uses every core.
     """
 
@@ -66,8 +68,9 @@ class Worlds:
         conditions: str | Condition | Sequence[str | Condition] = "none",
         seeds: Any = 0,
         schedule_seeds: Sequence[int] | None = None,
-        action_repeat: int = 2,
+        action_repeat: int = ACTION_REPEAT,
         frames_per_step: int | None = None,
+        episode_frames: int | None = None,
         n_threads: int = 0,
     ) -> None:
         self._arguments = {k: v for k, v in locals().items() if k != "self"}
@@ -81,6 +84,9 @@ class Worlds:
         options.whole("worlds", "frames_per_step", frames_per_step, at_least=0)
         options.whole("worlds", "n_threads", n_threads, at_least=0)
         self.frames_per_step = frames_per_step
+        if episode_frames is None:
+            episode_frames = frames_per_step * EPISODE_FRAMES // action_repeat
+        self.episode_frames = episode_frames or EPISODE_FRAMES
         self.model = simulator.compile_body(self.task.body)
         self.conditions = arguments.one_each(conditions, self.n_agents)
         self.schedule_seeds = [
@@ -92,7 +98,7 @@ class Worlds:
                 "agents; give one for each"
             )
         self._courses = [
-            condition.on(self.model, seed)
+            condition.on(self.model, seed, self.episode_frames)
             for condition, seed in zip(
                 self.conditions, self.schedule_seeds, strict=True
             )
@@ -157,6 +163,11 @@ class Worlds:
     def regime(self) -> np.ndarray:
         """(A,) the regime now in force; `NO_REGIME` where the condition has none."""
         return self._regime.copy()
+
+    def truth(self, agent: int = 0) -> dict[str, int | float]:
+        """The regime now in force, and the level where a condition drifts."""
+        course = self._courses[agent]
+        return course.truth(course.schedule.segment(int(self._clock_frames[agent])))
 
     def step(self, actions: np.ndarray) -> Step:
         """Hold `actions` (A, W, n_actuators) for one transition.

@@ -69,11 +69,16 @@ class Book:
         self._sorted = self._finished = np.zeros(0, np.int64)
         self._kept: dict[tuple[int, int], Spans] = {}
         self.episodes = Table(
-            world=np.int32, start=np.int64, stop=np.int64, regime=np.int16
+            world=np.int32,
+            start=np.int64,
+            stop=np.int64,
+            regime=np.int16,
+            key=np.float64,
         )
         self.running = [FREE] * n_worlds
         self._clocks = [Table(serial=np.int64, time=np.int64) for _ in range(n_worlds)]
         self._keys = seeds.generator(seed, "replay-keys")
+        self._seed = seed
 
     # ---------------------------------------------------------------- writing
 
@@ -92,7 +97,11 @@ class Book:
         if is_first or self.running[world] == FREE:
             self.end_episode(world)
             self.running[world] = self.episodes.append(
-                world=world, start=serial, stop=FREE, regime=NO_REGIME
+                world=world,
+                start=serial,
+                stop=FREE,
+                regime=NO_REGIME,
+                key=self._episode_key(self.episodes.n),
             )
         self.heads[world] = serial + 1
         return self._base_rows[world] + offset
@@ -133,6 +142,10 @@ class Book:
             self.episodes["regime"][episode] = self.present_regime
             self.running[world] = FREE
 
+    def _episode_key(self, episode: int) -> float:
+        """A random key, the same whenever the episode is asked for."""
+        return float(seeds.generator(self._seed, "episode key", episode).random())
+
     def _open_chunk(self, world: int, chunk: int, victim: Victim | None) -> None:
         slot = world * self.slots_per_world + chunk % self.slots_per_world
         in_order = victim is None and self.is_ring and not self._is_uneven
@@ -158,9 +171,9 @@ class Book:
         """Whether some worlds have stored more than others."""
         return max(self.heads) - min(self.heads) > CHUNK
 
-    def oldest(self) -> int:
-        """The slot of the finished chunk whose last step is the oldest."""
-        slots = self.slots(finished=True)
+    def oldest(self, slots: np.ndarray | None = None) -> int:
+        """Of some slots, or all finished ones, that whose last step is the oldest."""
+        slots = self.slots(finished=True) if slots is None else slots
         ended = self.time_of(self.world[slots], self.stop_of(slots) - 1)
         return int(slots[np.argmin(ended)])
 
@@ -199,6 +212,33 @@ class Book:
             stop = start + stretch_transitions
             self._kept[asked] = Spans(self.world[first], start, stop, is_closed=True)
         return self._kept[asked]
+
+    def kept_episodes(self, budget_transitions: int) -> np.ndarray:
+        """(n_episodes,) a uniform sample of whole episodes, and all running ones.
+
+        Finished episodes are taken by their keys, largest first, until the next one
+        does not fit; an episode that was dropped never comes back.
+        """
+        start, stop = self.episodes["start"], self.episodes["stop"]
+        running = stop == FREE
+        finished = np.flatnonzero(~running)
+        order = finished[np.argsort(-self.episodes["key"][finished], kind="stable")]
+        # an episode's first row is an observation that no transition led to
+        used = np.cumsum(stop[order] - start[order] - 1)
+        kept = running.copy()
+        kept[order[used <= budget_transitions]] = True
+        return kept & ~self._is_broken()
+
+    def _is_broken(self) -> np.ndarray:
+        """(n_episodes,) which episodes have given up steps for capacity."""
+        if self.n_stamps <= self.n_slots:
+            return np.zeros(self.episodes.n, bool)
+        missing = np.cumsum(self.slot_of == FREE, axis=1)
+        missing = np.pad(missing, ((0, 0), (1, 0)))  # before each chunk
+        world, stop = self.episodes["world"], self.episodes["stop"]
+        stop = np.where(stop == FREE, np.asarray(self.heads)[world], stop)
+        first, last = self.episodes["start"] // CHUNK, (stop - 1) // CHUNK
+        return missing[world, last + 1] > missing[world, first]
 
     def stretches(self, stretch_transitions: int) -> tuple[np.ndarray, np.ndarray]:
         """Of finished chunks: where each stretch begins, and how many it has."""
@@ -377,6 +417,10 @@ class Book:
         for name in _BY_SLOT:
             getattr(self, name)[:] = FREE
             getattr(self, name)[used] = arrays[f"book.{name}"]
+        n_episodes = len(arrays["episodes.world"])
+        if "episodes.key" not in arrays:  # saved before episodes had keys
+            keys = [self._episode_key(episode) for episode in range(n_episodes)]
+            arrays = arrays | {"episodes.key": np.array(keys)}
         self.episodes.restore("episodes", arrays)
         for world, clock in enumerate(self._clocks):
             clock.restore(f"clock{world}", arrays)

@@ -6,27 +6,25 @@ Each function returns those for which there is enough; none is drawn of too litt
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
-from fallow.dynamics.schedules import Permanent, Recurring
+from fallow.dynamics.schedules import Recurring
 from fallow.dynamics.shifts import Gain
-from fallow.replay.rules import Rule
-from fallow.replay.rules.recency import Recency
 from fallow.report import sweeps, theory
-from fallow.report.folder import Study
 from fallow.report.saving import Picture, file_name
 from fallow.study.estimator import RECENCY
+from fallow.study.results import StudyResults
 from fallow.study.statistics import NO_CHANGE, Setting, difference, setting_auc
-from fallow.views.plotting import options_free, thousands
+from fallow.study.sweeps import gain_of, period_of, window_of
+from fallow.views.plotting import thousands
 
 FEWEST_POINTS, FEWEST_CASES = 3, 3
 """A sweep of fewer settings, or a theory of fewer cases, is none."""
 
-Where = Callable[[Condition], float | None]
+Where = Callable[[str], float | None]
 """The place of a condition along a sweep; None: it has none."""
 
 
-def sweep_pictures(study: Study) -> list[Picture]:
+def sweep_pictures(study: StudyResults) -> list[Picture]:
     """The Recency advantage against recurrence, gain and window."""
     places = _places(study)
     found = []
@@ -37,7 +35,7 @@ def sweep_pictures(study: Study) -> list[Picture]:
 
 
 def _sweeps_of(
-    study: Study, settings: Sequence[Setting], file: str, ending: str
+    study: StudyResults, settings: Sequence[Setting], file: str, ending: str
 ) -> list[Picture]:
     """Those of one task, agent and preset."""
     windows = _recency_rules(study, settings)
@@ -68,7 +66,7 @@ def _sweeps_of(
     return found
 
 
-def theory_pictures(study: Study) -> list[Picture]:
+def theory_pictures(study: StudyResults) -> list[Picture]:
     """Eqs (5) and (6) beside the measured advantage.
 
     None for fewer than three cases, or where all have one sign: any sigma would fit.
@@ -103,12 +101,11 @@ def theory_pictures(study: Study) -> list[Picture]:
     ]
 
 
-def theory_cases(study: Study) -> list[theory.Case]:
+def theory_cases(study: StudyResults) -> list[theory.Case]:
     """All conditions that change gains, with every window of recency."""
-    returns, found = study.returns(), []
+    returns, found = study.returns, []
     for setting in returns.settings:
-        condition = study.condition(setting.condition)
-        frames = _frames(study, setting)
+        condition, frames = study.condition(setting.condition), study.return_frames
         if condition is None or not frames:
             continue
         offset = theory.offset_of(condition, setting.task)
@@ -117,7 +114,9 @@ def theory_cases(study: Study) -> list[theory.Case]:
             if offset is None or own.mean is None:
                 continue
             shares = tuple(
-                theory.stale_shares(condition, study.trunk_frames, at, _window(rule))
+                theory.stale_shares(
+                    condition, study.trunk_frames, at, window_of(rule) or 0
+                )
                 for at in frames
             )
             found.append(
@@ -126,41 +125,21 @@ def theory_cases(study: Study) -> list[theory.Case]:
     return found
 
 
-def period_of(condition: Condition) -> float | None:
-    """The period of recurring changes to half the gain; infinite if it stays."""
-    if condition.shift != Gain():
-        return None
-    if isinstance(condition.schedule, Recurring):
-        return float(condition.schedule.period_frames)
-    return sweeps.PERMANENT if isinstance(condition.schedule, Permanent) else None
-
-
-def gain_of(condition: Condition) -> float | None:
-    """The gain that a permanent change leaves; no change leaves all of it."""
-    if condition.name == NO_CHANGE:
-        return 1.0
-    shift = condition.shift
-    if not isinstance(condition.schedule, Permanent) or not isinstance(shift, Gain):
-        return None
-    return None if isinstance(shift.g, tuple) else float(shift.g)
-
-
 def _series(
-    study: Study, settings: Sequence[Setting], rules: Sequence[str], where: Where
+    study: StudyResults, settings: Sequence[Setting], rules: Sequence[str], where: Where
 ) -> dict[str, list[sweeps.Point]]:
     """Points by window and set of trunks; of two at one place the last one counts."""
     found: dict[str, dict[float, sweeps.Point]] = defaultdict(dict)
     ordered = sorted(settings, key=lambda setting: setting.condition != NO_CHANGE)
     for rule in rules:
         for setting in ordered:
-            condition = study.condition(setting.condition)
-            x = None if condition is None else where(condition)
-            own = difference(study.returns(), setting, rule)
+            x = where(setting.condition)
+            own = difference(study.returns, setting, rule)
             if x is None or own.mean is None:
                 continue
             trunks = f", trunks {setting.trunk_set}" if setting.trunk_set else ""
-            auc = setting_auc(study.returns(), setting)
-            name = f"window {thousands(_window(rule))}{trunks}"
+            auc = setting_auc(study.returns, setting)
+            name = f"window {thousands(window_of(rule) or 0)}{trunks}"
             found[name][x] = sweeps.Point(x, own.mean, own.se, auc)
     return {name: list(points.values()) for name, points in found.items()}
 
@@ -168,43 +147,19 @@ def _series(
 Place = tuple[str, str, str]
 
 
-def _places(study: Study) -> dict[Place, list[Setting]]:
+def _places(study: StudyResults) -> dict[Place, list[Setting]]:
     """Settings by task, agent and preset."""
     found: dict[Place, list[Setting]] = defaultdict(list)
-    for setting in study.returns().settings:
+    for setting in study.returns.settings:
         found[setting.task, setting.agent, setting.preset].append(setting)
     return found
 
 
-def _recency_rules(study: Study, settings: Sequence[Setting]) -> list[str]:
+def _recency_rules(study: StudyResults, settings: Sequence[Setting]) -> list[str]:
     """Those that this version knows, small windows first."""
-    returns = study.returns()
+    returns = study.returns
     rules = {rule for setting in settings for rule in returns.rules(setting)}
-    return sorted((rule for rule in rules if _window(rule)), key=_window)
-
-
-def _window(rule: str) -> int:
-    """Transitions in the window of a recency rule; 0 if it is none."""
-    if options_free(rule) != RECENCY:
-        return 0
-    try:
-        parsed = Rule.parse(rule)
-    except FallowError:
-        return 0
-    return parsed.window_transitions if isinstance(parsed, Recency) else 0
-
-
-def _frames(study: Study, setting: Setting) -> list[int]:
-    """Branch frames of the evaluations from the shift on."""
-    own = (setting.task, setting.agent, setting.condition)
-    return sorted(
-        {
-            row.branch_frame
-            for row in study.rows
-            if (row.task, row.agent, row.condition) == own
-            and row.branch_frame >= study.shift_frame
-        }
-    )
+    return sorted(filter(window_of, rules), key=lambda rule: window_of(rule) or 0)
 
 
 def _n_places(series: Mapping[str, Sequence[sweeps.Point]]) -> int:

@@ -171,6 +171,16 @@ def missing_notes(missing: Iterable[Missing]) -> list[str]:
     return notes
 
 
+def grid_words(frames: Sequence[int]) -> str:
+    """`the 9 evaluations at branch frames 50,000, 60,000, …, 130,000`."""
+    if len(frames) == 1:
+        return f"the evaluation at branch frame {frames[0]:,}"
+    shown = [f"{frame:,}" for frame in frames]
+    if len({b - a for a, b in itertools.pairwise(frames)}) == 1 and len(frames) > 3:
+        shown = [*shown[:2], "…", shown[-1]]
+    return f"the {len(frames)} evaluations at branch frames {', '.join(shown)}"
+
+
 def seed_words(seeds: Iterable[int]) -> str:
     """`seed 3`, `seeds 0 to 4`, `seeds 0, 2`."""
     own = sorted(set(seeds))

@@ -5,9 +5,14 @@ from pathlib import Path
 
 from fallow.report.cells import Cell, Estimate, Table, Words, digits_for
 from fallow.report.comparing import sign_words
-from fallow.report.folder import Study, read_study
-from fallow.report.names import baseline_of, rule_order, setting_order
-from fallow.report.pictures import return_pictures, titled
+from fallow.report.names import (
+    baseline_of,
+    condition_name,
+    rule_name,
+    rule_order,
+    setting_order,
+)
+from fallow.report.pictures import return_pictures
 from fallow.report.saving import Picture, file_name
 from fallow.report.study_page import (
     HOW_TO_READ,
@@ -17,6 +22,7 @@ from fallow.report.study_page import (
     verdict_of,
     write_page,
 )
+from fallow.study.results import StudyResults, read_study_results
 from fallow.study.statistics import Setting, difference
 from fallow.study.summary import Summary
 
@@ -34,16 +40,19 @@ def write_comparison(
     """Write `compare-OTHER.html` into the first study's folder.
 
     Raises:
-        FallowError: as `read_study` does, for one of them.
+        FallowError: as `read_study_results` does, for one of them.
     """
-    studies = (read_study(folder, until_frame), read_study(other, until_frame))
+    studies = (
+        read_study_results(folder, until_frame),
+        read_study_results(other, until_frame),
+    )
     second = file_name(studies[1].name)
     return write_page(
         content_of(*studies), studies[0].folder / f"compare-{second}.html"
     )
 
 
-def content_of(one: Study, other: Study) -> Content:
+def content_of(one: StudyResults, other: StudyResults) -> Content:
     """Both verdicts, the differences they share, and their returns."""
     names = [one.name, other.name]
     if names[0] == names[1]:
@@ -62,10 +71,10 @@ def content_of(one: Study, other: Study) -> Content:
     )
 
 
-def differences(one: Study, other: Study, names: Sequence[str]) -> Table:
+def differences(one: StudyResults, other: StudyResults, names: Sequence[str]) -> Table:
     """What every rule gained over the baseline, in both studies."""
     found: list[tuple[Setting, str, str, list[Summary]]] = []
-    both = [study.returns() for study in (one, other)]
+    both = [study.returns for study in (one, other)]
     for setting in sorted(
         {s for returns in both for s in returns.settings}, key=setting_order
     ):
@@ -89,14 +98,14 @@ def _row(
     place = f"{setting.task}, {setting.agent}, {setting.preset}"
     return (
         Words(place),
-        Words(titled(setting.condition)),
-        Words(f"{rule} - {against}"),
+        Words(condition_name(setting.condition)),
+        Words(f"{rule_name(rule)} - {rule_name(against)}"),
         *(Estimate.of(own, digits, signed=True) for own in pair),
         Words(sign_words(pair[0].mean, pair[1].mean, digits)),
     )
 
 
-def _returns(studies: Sequence[Study], names: Sequence[str]) -> Section:
+def _returns(studies: Sequence[StudyResults], names: Sequence[str]) -> Section:
     """Pictures of both studies, those of one setting next to each other."""
     drawn = [
         {picture.title: picture for picture in return_pictures(study)}

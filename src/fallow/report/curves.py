@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fallow.core.results import Evaluation
 from fallow.dynamics.conditions import Condition
-from fallow.report.names import rule_order
+from fallow.report.names import rule_name, rule_order
 from fallow.study.summary import standard_error
 from fallow.views.plotting import (
     INK,
@@ -20,7 +20,6 @@ from fallow.views.plotting import (
     legend_above,
     looks,
     one_axes,
-    shown_option,
     styled,
     thousands,
 )
@@ -103,7 +102,7 @@ def returns(
             band: Any = {"color": style.colour, "alpha": 0.18, "linewidth": 0}
             low, high = curve.mean - curve.error, curve.mean + curve.error
             axes.fill_between(curve.branch_frame, low, high, **band)
-            name = shown_option(curve.rule)
+            name = rule_name(curve.rule)
             axes.plot(curve.branch_frame, curve.mean, label=name, **style.line())
         if condition is not None:
             draw_change(axes, condition, last)

@@ -19,12 +19,11 @@ from fallow.replay.book import Book
 from fallow.replay.composition import AGE_EDGES, of_spans
 from fallow.replay.drawer import Drawer
 from fallow.replay.rules import Rule
-from fallow.report.names import rule_order
+from fallow.report.names import rule_name, rule_order
 from fallow.views.plotting import (
     legend_above,
     looks,
     one_axes,
-    shown_option,
     styled,
     thousands,
 )
@@ -150,7 +149,7 @@ def ages(by_rule: Mapping[str, Ages]) -> Figure:
         for rule in rules:
             one, style = by_rule[rule], look[rule]
             centre = np.sqrt(np.maximum(one.age_frames[:-1], 1) * one.age_frames[1:])
-            name = shown_option(rule)
+            name = rule_name(rule)
             axes.plot(centre, 100 * one.share, label=name, **style.line())
         axes.set(xscale="log", xlabel="age of a drawn step, in frames")
         axes.set(ylabel="share of draws [%]", ylim=(0, None))

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from fallow.report.names import condition_name
 from fallow.study.estimator import Agreement
 from fallow.views.plotting import (
     FRESH,
     INK,
     SHADE,
     one_axes,
-    shown_option,
     styled,
 )
 
@@ -32,7 +32,7 @@ def agreement(bars: Sequence[Agreement]) -> Figure:
             axes.text(1.03, place, text, va="center", color=INK, fontsize=9.5)
         axes.axvline(0.5, color=INK, linewidth=1, linestyle=(0, (2, 2)))
         names = [
-            "all" if b.condition is None else shown_option(b.condition) for b in bars
+            "all" if b.condition is None else condition_name(b.condition) for b in bars
         ]
         axes.set_yticks(places, names)
         axes.set(xlim=(0, 1.16), xlabel="share of right decisions")

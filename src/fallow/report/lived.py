@@ -12,14 +12,15 @@ from fallow.dynamics.schedules import Drift
 from fallow.logs.history import History, read_history
 from fallow.report import drawn, estimates, rendering, strips
 from fallow.report.cells import Table
-from fallow.report.folder import Planned, Study
-from fallow.report.pictures import titled
+from fallow.report.names import condition_name, rule_name
 from fallow.report.saving import Picture, file_name
 from fallow.report.selector_table import decisions_table, selector_table
 from fallow.study import estimator
-from fallow.study.statistics import BASELINE, Setting, mean_return
+from fallow.study.plan import PlannedBranch
+from fallow.study.results import StudyResults
+from fallow.study.statistics import BASELINE, mean_return
 from fallow.views.numbers import listed
-from fallow.views.plotting import options_free, shown_option
+from fallow.views.plotting import options_free
 
 N_PREFILL = 5
 """Episodes of random actions, which are read and not shown."""
@@ -39,7 +40,7 @@ class Shown:
     tables: list[Table] = field(default_factory=list)
 
 
-def ages_drawn(study: Study) -> Shown:
+def ages_drawn(study: StudyResults) -> Shown:
     """Age histograms of what rules draw after the change, of one seed a condition."""
     shown = Shown()
     for condition, branches in _by_condition(study)[:MOST_AGES]:
@@ -47,7 +48,7 @@ def ages_drawn(study: Study) -> Shown:
             {
                 row.frame
                 for row in study.rows
-                if row.condition == condition and row.branch_frame >= study.shift_frame
+                if row.condition == condition and row.branch_frame > study.shift_frame
             }
         )
         found, untold = {}, []
@@ -64,15 +65,15 @@ def ages_drawn(study: Study) -> Shown:
             continue
         rest = f" Not for {', '.join(untold)}: no history holds what it weighs by."
         caption = f"Seed {branches[0].seed}.{rest if untold else ''}"
-        name, title = f"age-{file_name(condition)}", titled(condition)
+        name, title = f"age-{file_name(condition)}", condition_name(condition)
         shown.pictures.append(Picture(name, title, caption, drawn.ages(found)))
     return shown
 
 
-def responses(study: Study) -> Shown:
+def responses(study: StudyResults) -> Shown:
     """What the selector says of each Passive history, and whether it is right."""
     cases = _cases(study)
-    results = estimator.evaluate(cases, study.returns())
+    results = estimator.evaluate(cases, study.returns)
     judged = [one for one in results if isinstance(one, estimator.Judgement)]
     unjudged = [one for one in results if isinstance(one, estimator.Unjudged)]
     shown = Shown(notes=[one.reason for one in unjudged])
@@ -96,7 +97,7 @@ def responses(study: Study) -> Shown:
     return shown
 
 
-def scenes(study: Study) -> Shown:
+def scenes(study: StudyResults) -> Shown:
     """Strips and films of Passive and Recency, of one seed, after the change."""
     shown = Shown()
     pairs = [(c, _pair(b)) for c, b in _by_condition(study) if _pair(b)]
@@ -113,12 +114,14 @@ def scenes(study: Study) -> Shown:
     return shown
 
 
-def _show(study: Study, condition: str, pair: Sequence[Planned], shown: Shown) -> None:
+def _show(
+    study: StudyResults, condition: str, pair: Sequence[PlannedBranch], shown: Shown
+) -> None:
     histories = {branch.rule: _history(study, branch) for branch in pair}
     scene = strips.matched(histories, SHIFTED)
     remarks = {branch.rule: _remark(study, branch) for branch in pair}
-    name, title = file_name(condition), titled(condition)
-    rules = [shown_option(branch.rule) for branch in pair]
+    name, title = file_name(condition), condition_name(condition)
+    rules = [rule_name(branch.rule) for branch in pair]
     pose = "Both begin it in the same pose. " if scene.same_start else ""
     caption = (
         f"The same training episode of {' and '.join(rules)}, seed {pair[0].seed}, "
@@ -132,9 +135,9 @@ def _show(study: Study, condition: str, pair: Sequence[Planned], shown: Shown) -
     shown.films.append((f"film-{name}", f"{title}: {left_right}.", film))
 
 
-def _remark(study: Study, branch: Planned) -> str:
-    setting = _setting(study, branch)
-    summary = mean_return(study.returns(), setting, branch.rule)
+def _remark(study: StudyResults, branch: PlannedBranch) -> str:
+    setting = study.setting(branch)
+    summary = mean_return(study.returns, setting, branch.rule)
     if summary.mean is None:
         return ""
     error = "" if summary.se is None else f" ± {summary.se:.0f}"
@@ -158,7 +161,7 @@ def _trace(judgement: estimator.Judgement) -> Picture:
         f"The selector would {judgement.decision.word} the old data."
     )
     name = f"response-{file_name(condition)}"
-    return Picture(name, titled(condition), caption, figure)
+    return Picture(name, condition_name(condition), caption, figure)
 
 
 def _plane(judged: Sequence[estimator.Judgement]) -> list[Picture]:
@@ -181,21 +184,17 @@ def _changes(word: str, episodes: tuple[int, ...]) -> str:
     return f"{word} at episode {listed(episodes)}" if episodes else f"none {word}"
 
 
-def _cases(study: Study) -> list[estimator.Case]:
+def _cases(study: StudyResults) -> list[estimator.Case]:
     """Passive branches that have both histories."""
     found = []
-    for branch in study.planned:
-        own, trunk = study.history(branch), study.histories.get(branch.trunk)
-        if branch.rule == BASELINE and own is not None and trunk is not None:
-            setting = _setting(study, branch)
-            found.append(estimator.Case(setting, branch.seed, branch.trunk, trunk, own))
+    for branch in study.branches:
+        history = study.histories.get(branch.id)
+        trunk = study.histories.get(branch.trunk)
+        if branch.rule == BASELINE and history is not None and trunk is not None:
+            setting = study.setting(branch)
+            place = (setting, branch.seed, branch.trunk)
+            found.append(estimator.Case(*place, trunk, history))
     return found
-
-
-def _setting(study: Study, branch: Planned) -> Setting:
-    trunk_set = study.trunk_sets.get(branch.trunk, "")
-    place = (branch.task, branch.agent, branch.preset)
-    return Setting(*place, branch.condition, trunk_set)
 
 
 def _one_each(judged: Sequence[estimator.Judgement]) -> list[estimator.Judgement]:
@@ -206,26 +205,26 @@ def _one_each(judged: Sequence[estimator.Judgement]) -> list[estimator.Judgement
     return list(first.values())
 
 
-def _by_condition(study: Study) -> list[tuple[str, list[Planned]]]:
+def _by_condition(study: StudyResults) -> list[tuple[str, list[PlannedBranch]]]:
     """Branches with histories, by condition; those with two regimes only."""
-    found: dict[str, list[Planned]] = {}
-    for branch in study.planned:
+    found: dict[str, list[PlannedBranch]] = {}
+    for branch in study.branches:
         condition = study.condition(branch.condition)
         if condition is None or isinstance(condition.schedule, Drift):
             continue
-        if condition.shift is not None and study.history(branch) is not None:
+        if condition.shift is not None and study.histories.get(branch.id) is not None:
             found.setdefault(branch.condition, []).append(branch)
     return list(found.items())
 
 
-def _of_one_seed(branches: Sequence[Planned]) -> list[Planned]:
+def _of_one_seed(branches: Sequence[PlannedBranch]) -> list[PlannedBranch]:
     """Those of the seed and trunk of the first."""
     first = branches[0]
     same = (first.task, first.agent, first.seed, first.trunk)
     return [b for b in branches if (b.task, b.agent, b.seed, b.trunk) == same]
 
 
-def _pair(branches: Sequence[Planned]) -> list[Planned]:
+def _pair(branches: Sequence[PlannedBranch]) -> list[PlannedBranch]:
     """Passive and the first Recency of one seed; empty without one of them."""
     own = _of_one_seed(branches)
     passive = [b for b in own if b.rule == BASELINE]
@@ -240,13 +239,13 @@ def _told(rule: str) -> bool:
         return False
 
 
-def _history(study: Study, branch: Planned) -> History:
-    path = study.history(branch)
+def _history(study: StudyResults, branch: PlannedBranch) -> History:
+    path = study.histories.get(branch.id)
     if path is None:
         raise FallowError(f"there is no history of branch '{branch.id}'")
     return read_history(path)
 
 
-def _trunk(study: Study, branch: Planned) -> History | None:
+def _trunk(study: StudyResults, branch: PlannedBranch) -> History | None:
     path = study.histories.get(branch.trunk)
     return None if path is None else read_history(path)

@@ -2,20 +2,21 @@
 
 from collections import defaultdict
 
-from fallow.report.folder import Planned, Study
+from fallow.study.plan import PlannedBranch
+from fallow.study.results import StudyResults
 from fallow.study.statistics import NO_ROW, BranchReturn
 from fallow.views.numbers import listed
 
 
-def missing(study: Study) -> list[str]:
+def missing(study: StudyResults) -> list[str]:
     """Branches without J and why, those of one condition, rule and reason together."""
-    found = study.returns().branches
+    found = study.returns.branches
     reasons = [(_key(branch), branch.seed, branch.reason) for branch in found]
     groups: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for (condition, rule), seed, reason in reasons:
         if reason:
             groups[condition, rule, reason].add(seed)
-    for planned in study.planned:
+    for planned in study.branches:
         if not any(_is(branch, planned) for branch in found):
             groups[planned.condition, planned.rule, NO_ROW].add(planned.seed)
     return [
@@ -25,7 +26,7 @@ def missing(study: Study) -> list[str]:
     ]
 
 
-def caveats(study: Study) -> list[str]:
+def caveats(study: StudyResults) -> list[str]:
     """What a reader should know before believing a number."""
     seeds = {row.seed for row in study.rows}
     found = list(study.notes)
@@ -41,13 +42,13 @@ def caveats(study: Study) -> list[str]:
     return found
 
 
-def counted(study: Study) -> str:
+def counted(study: StudyResults) -> str:
     """How far the study is, in words."""
-    whole = sum(branch.value is not None for branch in study.returns().branches)
+    whole = sum(branch.value is not None for branch in study.returns.branches)
     far = study.until_frame
     done = "are finished" if far is None else f"came to branch frame {far:,}"
-    if study.planned:
-        return f"{whole} of {len(study.planned)} branches {done}"
+    if study.branches:
+        return f"{whole} of {len(study.branches)} branches {done}"
     return f"{whole} branches {done}"
 
 
@@ -55,16 +56,21 @@ def _key(branch: BranchReturn) -> tuple[str, str]:
     return branch.setting.condition, branch.rule
 
 
-def _is(branch: BranchReturn, planned: Planned) -> bool:
-    """Whether a branch is the planned one; what the plan does not say fits all."""
+def _is(branch: BranchReturn, planned: PlannedBranch) -> bool:
+    """Whether a branch is the planned one."""
     setting = branch.setting
-    pairs = (
-        (planned.task, setting.task),
-        (planned.agent, setting.agent),
-        (planned.preset, setting.preset),
-        (planned.trunk, branch.trunk),
-    )
     return (
-        (planned.condition, planned.rule, planned.seed)
-        == (setting.condition, branch.rule, branch.seed)
-    ) and all(wanted in ("", own) for wanted, own in pairs)
+        planned.task,
+        planned.agent,
+        planned.condition,
+        planned.rule,
+        planned.seed,
+        planned.trunk,
+    ) == (
+        setting.task,
+        setting.agent,
+        setting.condition,
+        branch.rule,
+        branch.seed,
+        branch.trunk_id,
+    )

@@ -1,35 +1,42 @@
-"""What conditions and rules are called in tables, and in which order they stand."""
+"""What conditions and rules are called wherever people read, and their order."""
+
+from collections.abc import Iterable
+from typing import Any
 
 from fallow.core import options
+from fallow.core.errors import FallowError
+from fallow.dynamics.conditions import CONDITIONS
+from fallow.replay.rules import RULES
 from fallow.study.statistics import BASELINE, Returns, Setting
-
-RULES = {
-    "passive": "Passive",
-    "recency": "Recency",
-    "graded": "Graded",
-    "wmar": "WMAR",
-    "reservoir": "Reservoir",
-    "reset": "Reset-once",
-}
-"""The paper's names, in its order."""
-CONDITIONS = {
-    "gain": "Gain reduction",
-    "damage": "Actuator damage",
-    "recurring": "Recurring",
-    "damping": "Damping",
-    "friction": "Friction",
-    "none": "No change",
-}
+from fallow.views.plotting import thousands
 
 
 def rule_name(rule: str) -> str:
-    """The paper's name of a rule as it has it; with options, its text."""
-    return RULES.get(rule, rule)
+    """`Recency (window 20k)` of `recency:window_transitions=20000`."""
+    return _name(rule, {name: kind.label for name, kind in RULES.items()})
 
 
 def condition_name(condition: str) -> str:
-    """The paper's name of a condition as it has it; with options, its text."""
-    return CONDITIONS.get(condition, condition)
+    """`Gain reduction (g=0.7)` of `gain:g=0.7`."""
+    return _name(condition, {name: kind.label for name, kind in CONDITIONS.items()})
+
+
+def _name(text: str, labels: dict[str, str]) -> str:
+    try:
+        name, given = options.parse(text)
+    except FallowError:
+        return text
+    inside = ", ".join(_option(key, value) for key, value in given.items())
+    label = labels.get(name, name)
+    return f"{label} ({inside})" if inside else label
+
+
+def _option(key: str, value: Any) -> str:
+    """Counts without their unit; other options as they are written."""
+    stem, _, unit = key.rpartition("_")
+    if isinstance(value, int) and unit in ("transitions", "frames"):
+        return f"{stem} {thousands(value) if value % 100 == 0 else f'{value:,}'}"
+    return options.render("", {key: value})[1:]
 
 
 Order = tuple[int, str, tuple[tuple[str, float, str], ...]]
@@ -37,18 +44,18 @@ Order = tuple[int, str, tuple[tuple[str, float, str], ...]]
 
 def rule_order(rule: str) -> Order:
     """Sorts rules as the paper does, numbers by size."""
-    return _order(rule, tuple(RULES))
+    return _order(rule, RULES)
 
 
 def condition_order(condition: str) -> Order:
     """Sorts conditions as the paper does, numbers by size."""
-    return _order(condition, tuple(CONDITIONS))
+    return _order(condition, CONDITIONS)
 
 
 def setting_order(setting: Setting) -> tuple[str, str, str, str, Order]:
     """Sorts settings: their conditions last."""
-    own = (setting.task, setting.agent, setting.preset, setting.trunk_set)
-    return *own, condition_order(setting.condition)
+    place = (setting.task, setting.agent, setting.preset, setting.trunk_set)
+    return *place, condition_order(setting.condition)
 
 
 def baseline_of(returns: Returns, setting: Setting | None = None) -> str | None:
@@ -63,9 +70,10 @@ def where(setting: Setting) -> str:
     return f"{setting.task}, {setting.agent}, preset {setting.preset}{trunks}"
 
 
-def _order(text: str, names: tuple[str, ...]) -> Order:
+def _order(text: str, names: Iterable[str]) -> Order:
     name, _, rest = text.partition(":")
-    place = names.index(name) if name in names else len(names)
+    known = list(names)
+    place = known.index(name) if name in known else len(known)
     items = []
     for item in filter(None, rest.split(",")):
         key, _, value = item.partition("=")
@@ -74,12 +82,3 @@ def _order(text: str, names: tuple[str, ...]) -> Order:
         except ValueError:
             items.append((key, 0.0, value))
     return place, name, tuple(items)
-
-
-def option(text: str, name: str, default: float) -> float | None:
-    """The one option `name` of a condition or rule; None if it has others as well."""
-    _, given = options.parse(text)
-    if set(given) - {name}:
-        return None
-    value = given.get(name, default)
-    return float(value) if isinstance(value, int | float) else None

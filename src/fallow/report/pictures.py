@@ -7,14 +7,13 @@ from fallow.core.results import Evaluation
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import Drift
 from fallow.report import curves
-from fallow.report.folder import Study
-from fallow.report.names import CONDITIONS
+from fallow.report.names import condition_name
 from fallow.report.saving import Picture, file_name
+from fallow.study.results import StudyResults
 from fallow.study.statistics import Setting
-from fallow.views.plotting import shown_option
 
 
-def return_pictures(study: Study) -> list[Picture]:
+def return_pictures(study: StudyResults) -> list[Picture]:
     """Evaluation return over frames, one picture for each setting."""
     return [
         Picture(
@@ -28,7 +27,7 @@ def return_pictures(study: Study) -> list[Picture]:
     ]
 
 
-def stale_pictures(study: Study) -> list[Picture]:
+def stale_pictures(study: StudyResults) -> list[Picture]:
     """Stale share of what was drawn over frames, where something became stale."""
     found = []
     for setting, title, rows in _by_setting(study):
@@ -42,25 +41,18 @@ def stale_pictures(study: Study) -> list[Picture]:
     return found
 
 
-def titled(condition: str) -> str:
-    """A condition as the paper calls it; with options, as it is written."""
-    return CONDITIONS.get(condition) or shown_option(condition)
-
-
-def _by_setting(study: Study) -> list[tuple[Setting, str, list[Evaluation]]]:
+def _by_setting(study: StudyResults) -> list[tuple[Setting, str, list[Evaluation]]]:
     """Settings in the order of the table, their titles and rows."""
     groups: dict[Setting, list[Evaluation]] = defaultdict(list)
     for row in study.rows:
-        trunk_set = study.trunk_sets.get(row.trunk, "")
-        place = (row.task, row.agent, row.preset, row.condition, trunk_set)
-        groups[Setting(*place)].append(row)
+        groups[study.setting(row)].append(row)
     settings = list(groups)
     return [(one, _named(one, settings), groups[one]) for one in settings]
 
 
 def _named(setting: Setting, among: Sequence[Setting]) -> str:
     """A setting for people: its condition, and what else tells it from the others."""
-    parts = [titled(setting.condition)]
+    parts = [condition_name(setting.condition)]
     for name in ("task", "agent", "preset", "trunk_set"):
         own = getattr(setting, name)
         if own and len({getattr(other, name) for other in among}) > 1:

@@ -12,11 +12,9 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from fallow.core import files
-from fallow.core.errors import FallowError
 from fallow.core.progress import Track, untracked
 from fallow.report import advantages, lived, pictures
 from fallow.report.cells import Table
-from fallow.report.folder import Study, read_study
 from fallow.report.formats import write_tables
 from fallow.report.lived import Shown
 from fallow.report.missing import caveats, counted, missing
@@ -25,7 +23,8 @@ from fallow.report.saving import Picture, named_apart, save
 from fallow.report.tables import tables_of
 from fallow.report.verdict import verdict
 from fallow.study.named import STUDIES, held_study, is_like
-from fallow.study.plan import PLAN_FILE, Plan
+from fallow.study.plan import PLAN_FILE
+from fallow.study.results import StudyResults, read_study_results
 from fallow.views.page import render_template
 from fallow.views.plotting import for_page
 
@@ -116,12 +115,12 @@ def write_report(
 ) -> Path:
     """Write `report.html` into a study's folder, with its figures and tables beside it.
 
-    The arguments are those of `read_study`.
+    The arguments are those of `read_study_results`.
 
     Raises:
-        FallowError: as `read_study` does.
+        FallowError: as `read_study_results` does.
     """
-    study = read_study(folder, until_frame)
+    study = read_study_results(folder, until_frame)
     content = content_of(study)
     made = [*content.tables, *(t for s in content.sections for t in s.tables)]
     write_tables(made, study.folder / TABLES, "table")
@@ -175,7 +174,7 @@ def breakable(text: str) -> Markup:
     return Markup("<wbr>").join(parts)
 
 
-def content_of(study: Study) -> Content:
+def content_of(study: StudyResults) -> Content:
     """Everything that there is to say of a study by now."""
     return Content(
         title=study.name,
@@ -184,19 +183,19 @@ def content_of(study: Study) -> Content:
         tables=tables(study),
         sections=[section for section in _sections(study) if not section.empty],
         facts=_facts(study),
-        plan=json.dumps(study.plan, indent=1) if study.plan else "",
+        plan=json.dumps(study.plan.content(), indent=1) if study.plan else "",
         commands=_commands(study),
     )
 
 
-def sentences(study: Study) -> list[str]:
+def sentences(study: StudyResults) -> list[str]:
     """What came out, in plain words."""
     if not study.rows:
         return ["Nothing has been evaluated yet."]
     return verdict(study.rows, **study.protocol)
 
 
-def verdict_of(study: Study, title: str = "") -> Verdict:
+def verdict_of(study: StudyResults, title: str = "") -> Verdict:
     """Sentences on what came out, and on what is not there."""
     lines = sentences(study)
     return Verdict(
@@ -218,16 +217,15 @@ def grouped(lines: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def tables(study: Study) -> list[Table]:
+def tables(study: StudyResults) -> list[Table]:
     """The tables of a study, in the paper's layout where it is one of the paper's."""
     if not study.rows:
         return []
-    plan = _plan(study)
-    name = study.name if plan is None else held_study(plan)
+    name = study.name if study.plan is None else held_study(study.plan)
     return tables_of(study.rows, name, **study.protocol)
 
 
-def _sections(study: Study) -> list[Section]:
+def _sections(study: StudyResults) -> list[Section]:
     def seen(title: str, shown: Shown) -> Section:
         rest = (shown.films, shown.notes, shown.tables)
         return Section(title, HOW_TO_READ[title], named_apart(shown.pictures), *rest)
@@ -245,7 +243,7 @@ def _sections(study: Study) -> list[Section]:
     return [seen(title, shown) for title, shown in found]
 
 
-def _about(study: Study) -> str:
+def _about(study: StudyResults) -> str:
     def names(kind: str) -> str:
         return ", ".join(dict.fromkeys(str(getattr(r, kind)) for r in study.rows))
 
@@ -256,36 +254,38 @@ def _about(study: Study) -> str:
     return f"{names('task')} · {names('agent')} · preset {names('preset')} · {seeds}"
 
 
-def _facts(study: Study) -> dict[str, str]:
+def _facts(study: StudyResults) -> dict[str, str]:
     """Short values of the plan, and versions."""
-    plan = study.plan.get("plan", study.plan)
+    plan = {} if study.plan is None else study.plan.content()
     found = {
         key.replace("_", " "): _shown(value)
         for key, value in plan.items()
         if isinstance(value, str | int | float) or _is_row(value)
     }
-    commit = study.plan.get("git_commit")
+    commit = study.made_with.get("git_commit")
     if commit:
         found["commit"] = str(commit)
-    versions = study.plan.get("versions")
+    versions = study.made_with.get("versions")
     if isinstance(versions, dict):
         found["versions"] = ", ".join(f"{k} {v}" for k, v in versions.items())
     return found
 
 
 def _is_row(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(v, str | int) for v in value)
+    return isinstance(value, list | tuple) and all(
+        isinstance(v, str | int) for v in value
+    )
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ", ".join(str(one) for one in value)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _commands(study: Study) -> list[str]:
+def _commands(study: StudyResults) -> list[str]:
     """What makes the study again, and its page."""
-    plan, place = _plan(study), study.folder.name or "."
+    plan, place = study.plan, study.folder.name or "."
     if plan is not None and plan.name in STUDIES and is_like(plan, plan.name):
         words = [plan.name, "--preset", plan.preset]
         if plan.seeds != STUDIES[plan.name].seeds:
@@ -297,11 +297,3 @@ def _commands(study: Study) -> list[str]:
     if study.until_frame is not None:
         page_words += ["--until", str(study.until_frame)]
     return [shlex.join(study_words), shlex.join(page_words)]
-
-
-def _plan(study: Study) -> Plan | None:
-    """The plan itself; None: there is none, or this version of Fallow has no such."""
-    try:
-        return Plan.from_content(study.plan.get("plan", study.plan))
-    except (FallowError, TypeError, ValueError):
-        return None

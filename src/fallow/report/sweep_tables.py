@@ -6,12 +6,25 @@ from dataclasses import replace
 
 from fallow.report.cells import Number, Table
 from fallow.report.comparing import AUC, Line, differences_table
-from fallow.report.names import option
-from fallow.report.paper import SWEEP, SWEEP_AUC, WINDOW_TEXT, Published
-from fallow.study.statistics import BASELINE, Returns, Setting, setting_auc
+from fallow.report.paper import (
+    RECURRENCE_TEXT,
+    SWEEP,
+    SWEEP_AUC,
+    WINDOW_TEXT,
+    Published,
+)
+from fallow.study.estimator import RECENCY
+from fallow.study.statistics import (
+    BASELINE,
+    NO_CHANGE,
+    Returns,
+    Setting,
+    setting_auc,
+)
+from fallow.study.sweeps import gain_of, period_of, window_of
 
-GAIN, PERIOD_FRAMES, WINDOW_TRANSITIONS = 0.5, 20_000, 10_000
-"""What `gain`, `recurring` and `recency` have unless told otherwise."""
+NOTES = {"recurrence": (RECURRENCE_TEXT,), "window": (WINDOW_TEXT,)}
+"""What the paper says of a sweep in words."""
 SWEEPS = {
     "recurrence": "Recency against Passive by recurrence period",
     "magnitude": "Recency against Passive by permanent gain",
@@ -34,28 +47,6 @@ def sweep_tables(returns: Returns, name: str) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def gain_of(condition: str) -> float | None:
-    """The gain of a permanent change of all actuators; None for other conditions."""
-    name = condition.partition(":")[0]
-    return option(condition, "g", GAIN) if name == "gain" else None
-
-
-def period_of(condition: str) -> float | None:
-    """Frames between switches to half gain; infinite for good, None for others."""
-    if condition == "gain":
-        return math.inf
-    name = condition.partition(":")[0]
-    recurring = name == "recurring"
-    return option(condition, "period_frames", PERIOD_FRAMES) if recurring else None
-
-
-def window_of(rule: str) -> float | None:
-    """Transitions in the window of `recency`; None for other rules."""
-    name = rule.partition(":")[0]
-    recency = name == "recency"
-    return option(rule, "window_transitions", WINDOW_TRANSITIONS) if recency else None
-
-
 def published(condition: str, trunk_set: str = "") -> Published | None:
     """The paper's advantage; without a set of trunks its first, if it has that."""
     sets = (trunk_set,) if trunk_set else ("A", "B")
@@ -64,7 +55,7 @@ def published(condition: str, trunk_set: str = "") -> Published | None:
 
 def _table(returns: Returns, name: str, settings: Sequence[Setting]) -> Table:
     one = settings[0]
-    lines = [line for s in settings for line in _lines(returns, name, s)]
+    lines = [line for s in _each_once(settings) for line in _lines(returns, name, s)]
     lines.sort(key=lambda pair: pair[0], reverse=name == "magnitude")
     head, shown = HEADS[name], [line for _, line in lines]
     if any(setting.trunk_set for setting in settings):
@@ -78,9 +69,15 @@ def _table(returns: Returns, name: str, settings: Sequence[Setting]) -> Table:
         head,
         returns,
         shown,
-        (WINDOW_TEXT,) if name == "window" else (),
+        NOTES.get(name, ()),
         (AUC, f"{AUC}, the paper"),
     )
+
+
+def _each_once(settings: Sequence[Setting]) -> list[Setting]:
+    """Without `none` where a gain of 1 was run as well, from the same trunks."""
+    full = {s.trunk_set for s in settings if s.condition == "gain:g=1.0"}
+    return [s for s in settings if s.condition != NO_CHANGE or s.trunk_set not in full]
 
 
 Order = tuple[float, float, str]
@@ -94,7 +91,7 @@ def _lines(returns: Returns, name: str, setting: Setting) -> list[tuple[Order, L
         return []
     windows = {rule: window_of(rule) for rule in returns.rules(setting)}
     if name != "window":
-        windows = {"recency": WINDOW_TRANSITIONS}
+        windows = {RECENCY: window_of(RECENCY)}
     paper = None if name == "window" else published(condition, setting.trunk_set)
     auc, paper_auc = setting_auc(returns, setting), SWEEP_AUC.get(condition)
     extra = (Number(auc), Number(paper_auc))

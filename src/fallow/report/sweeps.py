@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from fallow.study.sweeps import PERMANENT
 from fallow.views.plotting import (
     AXIS,
     INK,
@@ -22,8 +23,6 @@ from fallow.views.plotting import (
 )
 
 SWEEP_HEIGHT_IN = 2.7
-PERMANENT = float("inf")
-"""The period of a change that stays."""
 SERIES = (
     Look(RULE_LOOKS["recency"].colour, "-", "o"),
     Look(RULE_LOOKS["passive"].colour, "--", "D", hollow=True),

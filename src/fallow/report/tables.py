@@ -10,6 +10,7 @@ from fallow.report.comparing import (
     Entry,
     Line,
     differences_table,
+    grid_words,
     seed_words,
     values_table,
 )
@@ -23,6 +24,7 @@ from fallow.report.names import (
 )
 from fallow.report.paper import TABLES, PaperTable, Place
 from fallow.report.sweep_tables import SWEEPS, sweep_tables
+from fallow.study.named import paper_text
 from fallow.study.statistics import (
     BASELINE,
     Returns,
@@ -102,8 +104,12 @@ def _paper_set(
     returns: Returns, layout: PaperTable, preset: str, trunk_set: str
 ) -> list[Table]:
     layout = _with_ours(returns, layout, preset, trunk_set)
+    here = [
+        s for s in returns.settings if (s.preset, s.trunk_set) == (preset, trunk_set)
+    ]
     places = {
-        place: Setting(place.task, place.agent, preset, place.condition, trunk_set)
+        place: _reading(place, here)
+        or Setting(place.task, place.agent, preset, place.condition, trunk_set)
         for place in layout.places
     }
     trunks = f", trunks {trunk_set}" if trunk_set else ""
@@ -111,11 +117,38 @@ def _paper_set(
     return _tables(returns, replace(layout, title=title), places)
 
 
+def _settings(returns: Returns, preset: str, trunk_set: str) -> list[Setting]:
+    wanted = (preset, trunk_set)
+    return [one for one in returns.settings if (one.preset, one.trunk_set) == wanted]
+
+
+def _reading(place: Place, settings: Sequence[Setting]) -> Setting | None:
+    """Our setting of one of the paper's rows, in whatever reading we have it."""
+    found = [
+        one
+        for one in settings
+        if (one.task, one.agent) == (place.task, place.agent)
+        and place.condition in (one.condition, paper_text(one.condition))
+    ]
+    exact = [one for one in found if one.condition == place.condition]
+    return next(iter(exact or sorted(found, key=setting_order)), None)
+
+
+def _labels(place: Place, setting: Setting) -> tuple[str, ...]:
+    """What a row is called; a reading that is not the default says so."""
+    if place.condition == setting.condition:
+        return place.labels
+    return (*place.labels[:-1], condition_name(setting.condition))
+
+
 def _with_ours(
     returns: Returns, layout: PaperTable, preset: str, trunk_set: str
 ) -> PaperTable:
     """The layout with conditions of ours that the paper's table does not have."""
-    known = {(place.task, place.agent, place.condition) for place in layout.places}
+    here = [
+        s for s in returns.settings if (s.preset, s.trunk_set) == (preset, trunk_set)
+    ]
+    read = {_reading(place, here) for place in layout.places}
     firsts = {
         (place.task, place.agent): place.labels[:-1] for place in layout.places[::-1]
     }
@@ -126,10 +159,8 @@ def _with_ours(
             one.agent,
             one.condition,
         )
-        for one in sorted(returns.settings, key=setting_order)
-        if (one.task, one.agent) in firsts
-        and (one.preset, one.trunk_set) == (preset, trunk_set)
-        and (one.task, one.agent, one.condition) not in known
+        for one in sorted(here, key=setting_order)
+        if (one.task, one.agent) in firsts and one not in read
     ]
     return replace(layout, places=(*layout.places, *more))
 
@@ -138,39 +169,52 @@ def _tables(
     returns: Returns, layout: PaperTable, places: Mapping[Place, Setting]
 ) -> list[Table]:
     """What was reached, what was gained, and what was reached in each regime."""
-    rules = list(layout.rules)
-    for setting in places.values():
-        rules += [rule for rule in returns.rules(setting) if rule not in rules]
-    rules = [*layout.rules, *sorted(rules[len(layout.rules) :], key=rule_order)]
-    layout = replace(layout, rules=tuple(rules))
+    columns = _columns(returns, layout, places)
     notes = _made_of(returns, tuple(places.values()))
     first = _gains if layout.differences and not layout.returns else _reached
-    made = [first(returns, layout, places, notes)]
-    lines = _lines(returns, layout, places)
+    made = [first(returns, layout, places, columns, notes)]
+    lines = _lines(returns, layout, places, columns)
     if lines:
         text = f"Paired differences. {layout.title}"
         made.append(differences_table(text, layout.head, returns, lines, notes))
-    return [*made, *_by_regime(returns, layout, places)]
+    return [*made, *_by_regime(returns, layout, places, columns)]
+
+
+Columns = dict[str, str]
+"""Our rules, in their order, and what the paper's table calls each."""
+
+
+def _columns(
+    returns: Returns, layout: PaperTable, places: Mapping[Place, Setting]
+) -> Columns:
+    """The paper's rules in our reading, then those that it does not have."""
+    ours = {rule for setting in places.values() for rule in returns.rules(setting)}
+    found: Columns = {}
+    for rule in layout.rules:
+        alike = [r for r in ours - {*found} if paper_text(r) == rule]
+        found[rule if rule in ours or not alike else min(alike, key=rule_order)] = rule
+    return found | {rule: rule for rule in sorted(ours - {*found}, key=rule_order)}
 
 
 def _reached(
     returns: Returns,
     layout: PaperTable,
     places: Mapping[Place, Setting],
+    columns: Columns,
     notes: Sequence[str],
 ) -> Table:
-    names = {rule: rule_name(rule) for rule in layout.rules}
+    names = {rule: rule_name(rule) for rule in columns}
     entries = [
         Entry(
-            labels=place.labels,
+            labels=_labels(place, setting),
             ours={
                 rule: mean_return(returns, setting, rule)
-                for rule in _expected(returns, layout, place, setting)
+                for rule in _expected(returns, layout, place, setting, columns)
             },
             paper={
-                rule: layout.returns[place, rule]
-                for rule in layout.rules
-                if (place, rule) in layout.returns
+                rule: layout.returns[place, paper]
+                for rule, paper in columns.items()
+                if (place, paper) in layout.returns
             },
             auc=setting_auc(returns, setting),
             paper_auc=layout.auc.get(place),
@@ -184,51 +228,68 @@ def _gains(
     returns: Returns,
     layout: PaperTable,
     places: Mapping[Place, Setting],
+    columns: Columns,
     notes: Sequence[str],
 ) -> Table:
     """As Table III: differences from `passive` in place of returns."""
-    rules = [rule for rule in layout.rules if rule != BASELINE]
+    rules = {rule: paper for rule, paper in columns.items() if rule != BASELINE}
     names = {rule: f"{rule_name(rule)} - {rule_name(BASELINE)}" for rule in rules}
     entries = []
     for place, setting in places.items():
-        expected = _expected(returns, layout, place, setting)
-        paper = {rule: layout.difference(place, rule) for rule in rules}
+        expected = _expected(returns, layout, place, setting, columns)
+        paper = {rule: layout.difference(place, name) for rule, name in rules.items()}
         entries.append(
             Entry(
-                labels=place.labels,
+                labels=_labels(place, setting),
                 ours={
                     r: difference(returns, setting, r) for r in rules if r in expected
                 },
-                paper={rule: own for rule, own in paper.items() if own is not None},
+                paper={rule: one for rule, one in paper.items() if one is not None},
             )
         )
     return values_table(layout.title, layout.head, names, entries, notes, True)
 
 
 def _lines(
-    returns: Returns, layout: PaperTable, places: Mapping[Place, Setting]
+    returns: Returns,
+    layout: PaperTable,
+    places: Mapping[Place, Setting],
+    columns: Columns,
 ) -> list[Line]:
     lines = []
     for place, setting in places.items():
         against = BASELINE if layout.name else baseline_of(returns, setting)
         lines += [
-            Line(place.labels, setting, rule, against, layout.difference(place, rule))
-            for rule in _expected(returns, layout, place, setting)
+            Line(
+                _labels(place, setting),
+                setting,
+                rule,
+                against,
+                layout.difference(place, columns[rule]),
+            )
+            for rule in _expected(returns, layout, place, setting, columns)
             if against is not None and rule != against
         ]
     return lines
 
 
 def _expected(
-    returns: Returns, layout: PaperTable, place: Place, setting: Setting
+    returns: Returns,
+    layout: PaperTable,
+    place: Place,
+    setting: Setting,
+    columns: Columns,
 ) -> list[str]:
     """Rules that the paper has there, or we have."""
-    known = {*layout.rules_at(place), *returns.rules(setting)}
-    return [rule for rule in layout.rules if rule in known]
+    paper, ours = layout.rules_at(place), returns.rules(setting)
+    return [rule for rule, name in columns.items() if name in paper or rule in ours]
 
 
 def _by_regime(
-    returns: Returns, layout: PaperTable, places: Mapping[Place, Setting]
+    returns: Returns,
+    layout: PaperTable,
+    places: Mapping[Place, Setting],
+    columns: Columns,
 ) -> list[Table]:
     """Where evaluations saw several regimes: what each rule reached in each."""
     entries = []
@@ -239,10 +300,10 @@ def _by_regime(
             part = of_regime(returns, regime)
             ours = {r: mean_return(part, setting, r) for r in returns.rules(setting)}
             name = f"{regime}, original" if regime == 0 else f"{regime}, changed"
-            entries.append(Entry((*place.labels, name), ours))
+            entries.append(Entry((*_labels(place, setting), name), ours))
     if not entries:
         return []
-    rules = [r for r in layout.rules if any(r in entry.ours for entry in entries)]
+    rules = [r for r in columns if any(r in entry.ours for entry in entries)]
     names = {rule: rule_name(rule) for rule in rules}
     text = f"By the regime in force. {layout.title}"
     notes = ("Each value is the mean over the evaluations under that regime.",)
@@ -251,14 +312,13 @@ def _by_regime(
 
 def _made_of(returns: Returns, settings: Sequence[Setting]) -> tuple[str, ...]:
     """What every number of a table is made of."""
-    own = [b for b in returns.branches if b.setting in settings]
-    seeds = {b.seed for b in own} | set(returns.seeds or ())
-    counts = sorted({b.n_evaluations for b in own if b.value is not None})
-    if not counts:
+    branches = [b for b in returns.branches if b.setting in settings]
+    seeds = {b.seed for b in branches} | set(returns.seeds or ())
+    grids = sorted({b.frames for b in branches if b.value is not None})
+    if not grids:
         return ("No branch has all its evaluations yet.",)
-    each = " or ".join(str(count) for count in counts)
     error = "mean ± s.e. over" if len(seeds) > 1 else "of"
     return (
-        f"Return from the shift on, {error} {seed_words(seeds)}; the mean of {each} "
-        "evaluations of each branch.",
+        f"Return after the shift, {error} {seed_words(seeds)}: the mean of "
+        f"{' or '.join(grid_words(grid) for grid in grids)} of each branch.",
     )

@@ -20,7 +20,7 @@ from matplotlib.ticker import MaxNLocator
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import Drift
 from fallow.dynamics.shifts import Damage, Gain
-from fallow.dynamics.tasks import TASKS
+from fallow.dynamics.tasks import ACTION_REPEAT, TASKS
 from fallow.replay import tradeoff
 from fallow.views.plotting import (
     AXIS,
@@ -31,7 +31,6 @@ from fallow.views.plotting import (
     styled,
 )
 
-FRAMES_PER_TRANSITION = 2
 THEORY_HEIGHT_IN = 2.9
 WON, LOST = RULE_LOOKS["recency"].colour, RULE_LOOKS["passive"].colour
 
@@ -109,15 +108,15 @@ def stale_shares(
     cuts.append(branch_frame)
     regimes = [schedule.regime(schedule.segment(max(c, 0))) or 0 for c in cuts]
     present = regimes[-1]
-    begin = branch_frame - window_transitions * FRAMES_PER_TRANSITION
+    begin = branch_frame - window_transitions * ACTION_REPEAT
     stale, stale_w = 0, 0
     for (low, high), regime in zip(itertools.pairwise(cuts), regimes, strict=False):
         if regime != present:
             stale += high - low
             stale_w += max(0, high - max(low, begin))
-    n_full = (trunk_frames + branch_frame) // FRAMES_PER_TRANSITION
+    n_full = (trunk_frames + branch_frame) // ACTION_REPEAT
     n_window = min(window_transitions, n_full)
-    inside = n_window * FRAMES_PER_TRANSITION
+    inside = n_window * ACTION_REPEAT
     rho = stale / (trunk_frames + branch_frame)
     return Shares(rho, stale_w / inside, n_window, n_full)
 

@@ -8,7 +8,7 @@ from fallow.agents import AGENTS
 from fallow.core import options
 from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
-from fallow.dynamics.tasks import EPISODE_FRAMES, TASKS
+from fallow.dynamics.tasks import ACTION_REPEAT, EPISODE_FRAMES, TASKS
 from fallow.replay.book import MAX_TRANSITIONS, Book
 from fallow.replay.rules import Rule
 from fallow.study.devices import named_bytes
@@ -24,6 +24,7 @@ LIMITS = {
     "branch_frames": (1, 10**10),
     "shift_frame": (0, 10**10),
     "evaluate_frames": (1, 10**10),
+    "offset_frames": (0, 10**10),
     "n_episodes": (1, 10_000),
     "save_frames": (1, 10**10),
     "capacity_transitions": (1, MAX_TRANSITIONS),
@@ -83,11 +84,16 @@ def check_plan(plan: "Plan") -> None:
             f"{owner}: shift_frame is {plan.shift_frame:,} and a branch ends at "
             f"{plan.branch_frames:,}; let the change come earlier"
         )
-    if plan.branch_frames < plan.evaluate_frames // 2:
+    if plan.offset_frames >= plan.evaluate_frames:
+        raise FallowError(
+            f"{owner}: offset_frames is {plan.offset_frames:,} and evaluate_frames "
+            f"{plan.evaluate_frames:,}; choose an offset below the interval"
+        )
+    if not plan.evaluation_frames:
         raise FallowError(
             f"{owner}: the first evaluation is at branch frame "
-            f"{plan.evaluate_frames // 2:,} and a branch ends at "
-            f"{plan.branch_frames:,}; choose smaller evaluate_frames"
+            f"{plan.offset_frames or plan.evaluate_frames:,} and a branch ends at "
+            f"{plan.branch_frames:,}; choose smaller evaluate_frames or offset_frames"
         )
     for cell in plan.cells:
         _check_lengths(plan, cell, owner)
@@ -140,6 +146,19 @@ def _check_lengths(plan: "Plan", cell: "Cell", owner: str) -> None:
             f"{owner}: trunk_frames is {plan.trunk_frames:,}; {cell.agent} has "
             f"{n_worlds} worlds, so that whole episodes end at multiples of {whole:,}: "
             "choose one of these"
+        )
+    check_grid(owner, cell.agent, plan.preset, plan.offset_frames, plan.evaluate_frames)
+
+
+def check_grid(
+    owner: str, agent: str, preset: str, offset_frames: int, evaluate_frames: int
+) -> None:
+    """Raise if evaluations would fall between two steps of an agent's worlds."""
+    step = n_worlds_of(agent, preset) * ACTION_REPEAT
+    if offset_frames % step:
+        raise FallowError(
+            f"{owner}: offset_frames is {offset_frames:,}; a step of {agent}'s worlds "
+            f"is {step} frames, so give a multiple of that"
         )
 
 

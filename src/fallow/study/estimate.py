@@ -42,6 +42,7 @@ class Estimate:
             f"{', '.join(str(seed) for seed in plan.seeds)}",
             f"branches   {len(plan.branches())}",
             f"trunks     {len(plan.trunks())}",
+            f"evaluated  {_grid(plan)}",
             f"fleets     {len(self.fleets)}: "
             + ", ".join(str(len(fleet.branches)) for fleet in self.fleets)
             + f" branches, for device '{plan.device}'",
@@ -58,6 +59,19 @@ class Estimate:
         except FallowError as error:
             return [f"it does not fit: {error}"]
         return []
+
+
+def _grid(plan: Plan) -> str:
+    """Branch frames of the evaluations, and those whose mean is J."""
+    every, counted = plan.evaluation_frames, plan.return_frames
+    text = f"{plan.n_episodes} episodes at {len(every)} branch frames, {_span(every)}"
+    return f"{text}; J is the mean of {len(counted)}, {_span(counted)}"
+
+
+def _span(frames: tuple[int, ...]) -> str:
+    if len(frames) < 4:
+        return ", ".join(f"{frame:,}" for frame in frames) or "none"
+    return f"{frames[0]:,}, {frames[1]:,}, …, {frames[-1]:,}"
 
 
 def estimate(plan: Plan) -> Estimate:

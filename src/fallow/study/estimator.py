@@ -185,11 +185,17 @@ def judge(
 
 def advantage(returns: Returns, case: Case) -> float | None:
     """D of one seed and trunk; None where one of the two branches has no J."""
-    unit = (case.seed, case.trunk)
-    pair = [returns.of(case.setting, rule).get(unit) for rule in (RECENCY, BASELINE)]
-    values = [None if branch is None else branch.value for branch in pair]
-    recency, passive = values
-    return None if recency is None or passive is None else recency - passive
+    values: dict[str, dict[str, float]] = {RECENCY: {}, BASELINE: {}}
+    for rule, by_trunk in values.items():
+        for branch in returns.of(case.setting, rule).values():
+            place = (branch.seed, branch.trunk_id)
+            if place == (case.seed, case.trunk) and branch.value is not None:
+                by_trunk[branch.trunk] = branch.value
+    both = set(values[RECENCY]) & set(values[BASELINE])
+    if len(both) != 1:
+        return None
+    trunk = both.pop()
+    return values[RECENCY][trunk] - values[BASELINE][trunk]
 
 
 def agreement(results: Sequence[Judgement | Unjudged]) -> list[Agreement]:

@@ -2,7 +2,7 @@
 
 Company changes rounding on an accelerator, so the fleets are saved with the plan.
 They are split by seed only: whatever is compared was trained in one program. There,
-cells that share their trunks share a fleet too.
+all cells of one agent on one task share a fleet, whatever their trunks.
 """
 
 import math
@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fallow.core.errors import FallowError
+from fallow.dynamics.tasks import ACTION_REPEAT
 from fallow.study.devices import GIB, HERE, named_bytes
 from fallow.study.plan import Cell, Plan, PlannedBranch, PlannedTrunk, identity
-
-ACTION_REPEAT = 2
-"""Frames for which the worlds of a fleet hold an action."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class PlannedFleet:
-    """All conditions and rules of some seeds, in cells that share their trunks."""
+    """All conditions and rules of some seeds, in cells of one agent on one task."""
 
     id: str
     trunks: tuple[PlannedTrunk, ...]
@@ -67,10 +65,9 @@ def _together(plan: Plan) -> list[list[Cell]]:
     """Cells whose branches are trained together."""
     if _is_processor(plan):
         return [[cell] for cell in plan.cells]
-    groups: dict[tuple[str, str, str], list[Cell]] = {}
+    groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in plan.cells:
-        key = (cell.task, cell.agent, cell.trunk_set)
-        groups.setdefault(key, []).append(cell)
+        groups.setdefault((cell.task, cell.agent), []).append(cell)
     return list(groups.values())
 
 
@@ -122,7 +119,7 @@ def check_fit(plan: Plan, fleets: Sequence[PlannedFleet]) -> None:
     limit = _usable_bytes(plan)
     for fleet in fleets:
         if fleet.n_bytes > limit:
-            seeds = ", ".join(str(trunk.seed) for trunk in fleet.trunks)
+            seeds = ", ".join(dict.fromkeys(str(trunk.seed) for trunk in fleet.trunks))
             raise FallowError(
                 f"the {len(fleet.branches)} branches of seed {seeds} need about "
                 f"{fleet.n_bytes / GIB:.1f} GiB and device '{plan.device}' gives "
@@ -161,7 +158,9 @@ def _fleet(
     )
     return PlannedFleet(
         id=identity("fleet", {"branches": [branch.id for branch in branches]}),
-        trunks=tuple(plan.trunk(cells[0], seed) for seed in seeds),
+        trunks=tuple(
+            dict.fromkeys(plan.trunk(cell, seed) for cell in cells for seed in seeds)
+        ),
         branches=branches,
         cost=cost,
     )

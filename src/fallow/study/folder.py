@@ -24,9 +24,16 @@ import fallow
 from fallow.core import files
 from fallow.core.errors import FallowError
 from fallow.core.lock import is_lock
-from fallow.core.results import COLUMNS, Evaluation, read_results, write_results
+from fallow.core.results import COLUMNS, Evaluation, write_results
 from fallow.study.fleets import Cost, PlannedFleet, check_fit, fleets_of
-from fallow.study.plan import PLAN_FILE, Plan
+from fallow.study.plan import (
+    ALGORITHM,
+    PLAN_FILE,
+    Plan,
+    PlannedBranch,
+    PlannedTrunk,
+)
+from fallow.study.rows import read_rows
 
 TABLE, TRUNK_TABLE, STATUS = "results.csv", "trunks.csv", "status.json"
 DONE, FAILED, LOCK = "done.json", "failed.json", "lock"
@@ -49,6 +56,9 @@ class Study:
 
     folder: Path
     plan: Plan
+    trunks: tuple[PlannedTrunk, ...]
+    branches: tuple[PlannedBranch, ...]
+    """With the ids that they were begun with, in the plan's order, as trunks are."""
     fleets: tuple[PlannedFleet, ...]
     store: Path
     """Where trunks are kept and shared."""
@@ -87,7 +97,8 @@ def open_study(
                 f"{folder}"
             )
         return found
-    study = Study(folder, plan, fleets_of(plan), _store(folder, store))
+    members = (plan.trunks(), plan.branches(), fleets_of(plan))
+    study = Study(folder, plan, *members, _store(folder, store))
     check_fit(plan, study.fleets)
     write_plan(study)
     return study
@@ -135,17 +146,9 @@ def read_study(folder: str | Path, store: str | Path | None = None) -> Study:
     plan = Plan.read(folder)
     try:
         content = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))
-        trunks = {trunk.id: trunk for trunk in plan.trunks()}
-        branches = {branch.id: branch for branch in plan.branches()}
-        fleets = tuple(
-            PlannedFleet(
-                id=_checked_id(own["id"]),
-                trunks=tuple(trunks[one] for one in own["trunks"]),
-                branches=tuple(branches[one] for one in own["branches"]),
-                cost=Cost(**own["cost"]),
-            )
-            for own in content["fleets"]
-        )
+        trunks = _as_listed(plan.trunks(), content["trunks"])
+        branches = _as_listed(plan.branches(), content["branches"])
+        fleets = _fleets_as_listed(trunks, branches, content["fleets"])
         if not isinstance(content.get("store"), str | None):
             raise TypeError("the store of trunks is no path")
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -153,7 +156,45 @@ def read_study(folder: str | Path, store: str | Path | None = None) -> Study:
             f"{folder / PLAN_FILE} was edited or written by another version of Fallow: "
             "its fleets are not those of its plan; begin in another folder"
         ) from None
-    return Study(folder, plan, fleets, _store(folder, store or content.get("store")))
+    where = _store(folder, store or content.get("store"))
+    return Study(folder, plan, trunks, branches, fleets, where)
+
+
+def _as_listed(planned: Sequence[Any], listed: Any) -> tuple[Any, ...]:
+    """Trunks or branches with the ids that a file lists; they depend on its version.
+
+    Raises:
+        ValueError: the file lists others.
+    """
+    found = []
+    for one, told in zip(planned, listed, strict=True):
+        if (told["task"], told["agent"], told["seed"]) != (
+            one.task,
+            one.agent,
+            one.seed,
+        ):
+            raise ValueError("listed in another order")
+        changes = {"id": _checked_id(told["id"])}
+        if "trunk" in told:
+            changes["trunk"] = _checked_id(told["trunk"])
+        found.append(dataclasses.replace(one, **changes))
+    return tuple(found)
+
+
+def _fleets_as_listed(
+    trunks: Sequence[PlannedTrunk], branches: Sequence[PlannedBranch], listed: Any
+) -> tuple[PlannedFleet, ...]:
+    trunk_by_id = {trunk.id: trunk for trunk in trunks}
+    branch_by_id = {branch.id: branch for branch in branches}
+    return tuple(
+        PlannedFleet(
+            id=_checked_id(fleet["id"]),
+            trunks=tuple(trunk_by_id[one] for one in fleet["trunks"]),
+            branches=tuple(branch_by_id[one] for one in fleet["branches"]),
+            cost=Cost(**fleet["cost"]),
+        )
+        for fleet in listed
+    )
 
 
 def _checked_id(text: Any) -> str:
@@ -170,9 +211,10 @@ def write_plan(study: Study, made_with: Mapping[str, Any] | None = None) -> None
     """
     made_with = made_with or {"versions": versions(), "git_commit": git_commit()}
     content = {
+        "algorithm": ALGORITHM,
         "plan": study.plan.content(),
-        "trunks": [dataclasses.asdict(trunk) for trunk in study.plan.trunks()],
-        "branches": [dataclasses.asdict(own) for own in study.plan.branches()],
+        "trunks": [dataclasses.asdict(trunk) for trunk in study.trunks],
+        "branches": [dataclasses.asdict(branch) for branch in study.branches],
         "fleets": [
             {
                 "id": fleet.id,
@@ -216,7 +258,7 @@ def _collect_trunks(study: Study) -> None:
     path = study.folder / TRUNK_TABLE
     known = joined([path])
     rows: list[Evaluation] = []
-    for trunk in study.plan.trunks():
+    for trunk in study.trunks:
         own = joined([study.store / trunk.id / TABLE])
         rows += own or [row for row in known if row.trunk == trunk.id]
     write_results(path, rows)
@@ -232,7 +274,7 @@ def set_damaged_aside(study: Study) -> list[str]:
         path = study.folder / name
         try:
             if path.exists():
-                read_results(path)
+                read_rows(path)
         except FallowError as error:
             aside = files.set_aside(path)
             sentences.append(f"{error}; set aside as {aside.name} and made again")
@@ -244,7 +286,7 @@ def joined(tables: Iterable[Path]) -> list[Evaluation]:
     rows: list[Evaluation] = []
     for table in tables:
         try:
-            rows += read_results(table)
+            rows += read_rows(table)
         except FallowError:  # not begun; a damaged one is seen to by its fleet
             continue
     return rows

@@ -34,18 +34,37 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Study:
     _check(parts)
     seeds = sorted(seed for part in parts for seed in part.plan.seeds)
     plan = dataclasses.replace(parts[0].plan, seeds=tuple(seeds))
-    order = {branch.id: index for index, branch in enumerate(plan.branches())}
+    branches = _ordered(plan.branches(), [b for part in parts for b in part.branches])
+    order = {branch.id: index for index, branch in enumerate(branches)}
     fleets = sorted(
         (fleet for part in parts for fleet in part.fleets),
         key=lambda fleet: order[fleet.branches[0].id],
     )
-    study = Study(out, plan, tuple(fleets), out.parent / "trunks")
+    study = Study(
+        out,
+        plan,
+        _ordered(plan.trunks(), [t for part in parts for t in part.trunks]),
+        branches,
+        tuple(fleets),
+        out.parent / "trunks",
+    )
     write_plan(study, _made_with(parts))
     copy_tables(parts, study)
     for part in parts:
         for history in (part.folder / "histories").glob("*.fallow"):
             link(history, study.folder / "histories" / history.name)
     return study
+
+
+def _ordered(planned: Sequence[Any], found: Sequence[Any]) -> tuple[Any, ...]:
+    """What parts have, in the order of the whole plan; ids are the parts'."""
+
+    def key(one: Any) -> tuple[Any, ...]:
+        names = ("task", "agent", "training_seed", "condition", "rule")
+        return tuple(getattr(one, name, None) for name in names)
+
+    by_key = {key(one): one for one in found}
+    return tuple(by_key[key(one)] for one in planned)
 
 
 def _made_with(parts: Sequence[Study]) -> dict[str, Any]:

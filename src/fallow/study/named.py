@@ -2,7 +2,7 @@
 
 import dataclasses
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fallow.core import options
@@ -14,6 +14,14 @@ WALKER, CHEETAH = "walker-walk", "cheetah-run"
 PERIODS_FRAMES = (10_000, 20_000, 40_000, 60_000, 80_000)
 LONG_WINDOW = "recency:window_transitions=20000"
 PAIR = ("passive", "recency")
+READING_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "damage": ("actuator",),
+    "damping": ("draw_frames", "std"),
+    "friction": ("draw_frames", "std"),
+    "reservoir": ("unit", "stretch_transitions"),
+    "wmar": ("long_transitions",),
+}
+"""Options by which one reads what the paper leaves open (docs/fidelity.md)."""
 
 STUDIES: Registry[Plan] = Registry("study")
 
@@ -65,6 +73,16 @@ _add(
 _add(
     "window",
     Cell(WALKER, "dreamer", ("none", *_recurring()), (*PAIR, LONG_WINDOW), "B"),
+)
+_add(
+    "selector",  # the 24 histories of the paper's Section VI-D, and their returns
+    Cell(
+        WALKER,
+        "dreamer",
+        (*_recurring((20_000, 60_000, 80_000)), "gain"),
+        PAIR,
+    ),
+    Cell(WALKER, "dreamer", ("gain:g=0.6",), PAIR, trunk_set="B"),
 )
 # for two cores in minutes: short, and without `none`, which is a third of the branches;
 # a faster `tiny` allows longer branches, change, period and evaluation in proportion
@@ -123,22 +141,34 @@ def is_like(plan: Plan, name: str, *apart: str) -> bool:
 def held_study(plan: Plan) -> str:
     """The named study that a plan is, or holds under another name; else its own name.
 
-    It holds one when it has all its conditions and rules, or more, and its protocol.
-    Of several held ones it is the largest.
+    It holds one when it has all its conditions and rules in some reading, or more, and
+    its protocol. Of several held ones it is the largest.
     """
     if plan.name in STUDIES:
         return plan.name
-    own, sizes = _pairs(plan), {}
+    pairs, sizes = _pairs(plan), {}
+    free = ("name", "cells", "save_frames", "offset_frames")
     for name, known in STUDIES.items():
-        if _pairs(known) <= own and is_like(plan, name, "name", "cells", "save_frames"):
+        if _pairs(known) <= pairs and is_like(plan, name, *free):
             sizes[name] = len(_pairs(known))
     return max(sizes, key=sizes.__getitem__, default=plan.name)
+
+
+def paper_text(text: str) -> str:
+    """A condition or rule as the paper names it, whatever our reading of it."""
+    try:
+        name, given = options.parse(text)
+    except FallowError:  # of another version, or of somebody else
+        return text
+    free = READING_OPTIONS.get(name, ())
+    kept = {key: value for key, value in given.items() if key not in free}
+    return options.render(name, kept)
 
 
 def _pairs(plan: Plan) -> set[tuple[str, ...]]:
     """Each rule under each condition of a task, an agent and a set of trunks."""
     return {
-        (cell.task, cell.agent, cell.trunk_set, condition, rule)
+        (cell.task, cell.agent, cell.trunk_set, paper_text(condition), paper_text(rule))
         for cell in plan.cells
         for condition in cell.conditions
         for rule in cell.rules

@@ -7,6 +7,7 @@ determines their results, so that equal work is found again, in this study or an
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,11 +19,19 @@ from fallow.core import options, seeds
 from fallow.core.errors import FallowError, unknown
 from fallow.core.results import Label
 from fallow.dynamics.conditions import Condition
+from fallow.dynamics.tasks import ACTION_REPEAT, TASKS
 from fallow.replay.rules import Rule
-from fallow.study.checks import check_cell, check_plan
+from fallow.study.checks import check_cell, check_plan, n_worlds_of
+from fallow.study.rows import modern_condition, modern_rule
 
-ALGORITHM = 1
-"""Raised when a change of the code changes what comes out for the same plan."""
+ALGORITHM = 2
+"""Raised when a change of the code changes what comes out for the same plan.
+
+1: the first one. 2: `damage` takes actuator 0, drifts draw at resets, `wmar` has a long
+part of 10,000 transitions, evaluations come at multiples of their interval.
+"""
+TRUNK_ALGORITHM = 1
+"""The same for trunks, which none of that concerns."""
 PLAN_FILE = "plan.json"
 LISTS = ("conditions", "rules")
 """Fields of a cell that are lists of texts."""
@@ -93,7 +102,10 @@ class Plan:
     shift_frame: int = 40_000
     """Branch frame of the change, whatever the condition."""
     evaluate_frames: int = 10_000
-    """Between two evaluations; the first comes after half of them."""
+    """Between two evaluations."""
+    offset_frames: int = 0
+    """Evaluations come at multiples of `evaluate_frames` plus this, from the first
+    above 0 on: 10k, 20k, … as in the paper's code base; 5,000 gives 5k, 15k, …"""
     n_episodes: int = 10
     """Of an evaluation."""
     save_frames: int = 20_000
@@ -110,6 +122,17 @@ class Plan:
         check_plan(self)
 
     # ---------------------------------------------------------------- parts
+
+    @property
+    def evaluation_frames(self) -> tuple[int, ...]:
+        """Branch frames of all evaluations of a branch."""
+        first = self.offset_frames or self.evaluate_frames
+        return tuple(range(first, self.branch_frames + 1, self.evaluate_frames))
+
+    @property
+    def return_frames(self) -> tuple[int, ...]:
+        """Branch frames of the evaluations after the change, whose mean is J."""
+        return tuple(f for f in self.evaluation_frames if f > self.shift_frame)
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -137,7 +160,7 @@ class Plan:
         if cell.trunk_set != FIRST_SET:
             training_seed = seeds.derive(seed, f"trunk set {cell.trunk_set}")
         told = {
-            "algorithm": ALGORITHM,
+            "algorithm": TRUNK_ALGORITHM,
             "task": cell.task,
             "agent": cell.agent,
             "sizes": options.telling(AGENTS[cell.agent].sizes(self.preset)),
@@ -177,11 +200,13 @@ class Plan:
     ) -> PlannedBranch:
         in_world = shifted(condition, self.trunk_frames + self.shift_frame)
         told = {
+            "algorithm": ALGORITHM,
             "trunk": trunk.id,
             "condition": in_world,
             "rule": rule,
             "branch_frames": self.branch_frames,
             "evaluate_frames": self.evaluate_frames,
+            "offset_frames": self.offset_frames,
             "n_episodes": self.n_episodes,
         }
         return PlannedBranch(
@@ -192,6 +217,7 @@ class Plan:
             rule=rule,
             seed=trunk.seed,
             trunk=trunk.id,
+            trunk_fingerprint="",
             id=identity("branch", told),
             training_seed=trunk.training_seed,
             world_condition=in_world,
@@ -210,12 +236,15 @@ class Plan:
         if not path.is_file():
             raise FallowError(f"there is no study at {folder}: it has no {PLAN_FILE}")
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))["plan"]
+            file = json.loads(path.read_text(encoding="utf-8"))
+            content = file["plan"]
         except (ValueError, KeyError, TypeError, RecursionError):
             raise FallowError(
                 f"{path} is damaged; restore it from a copy, or begin in another folder"
             ) from None
         try:
+            if file.get("algorithm", 1) == 1:
+                content = _of_algorithm_1(content)
             return cls.from_content(content)
         except FallowError as error:
             raise FallowError(f"{path}: {error}") from None
@@ -243,6 +272,40 @@ class Plan:
         return dataclasses.asdict(self)
 
 
+def _of_algorithm_1(content: Any) -> Any:
+    """A plan of algorithm 1 with the defaults of then written out."""
+    if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
+        return content
+    if not all(isinstance(cell, dict) for cell in content["cells"]):
+        return content
+    every = content.get("evaluate_frames", Plan.evaluate_frames)
+    options.whole("a study", "evaluate_frames", every, at_least=1)
+    cells = [_modern_cell(cell) for cell in content["cells"]]
+    return {"offset_frames": _old_offset(content), **content} | {"cells": cells}
+
+
+def _old_offset(content: dict[str, Any]) -> int:
+    """Half an interval, up to the next step of the agents' worlds."""
+    every = int(content.get("evaluate_frames", Plan.evaluate_frames))
+    agents = {cell.get("agent", Cell.agent) for cell in content["cells"]}
+    preset = content.get("preset", Plan.preset)
+    steps = [n_worlds_of(agent, preset) * ACTION_REPEAT for agent in agents]
+    step = math.lcm(*steps)
+    return -(-(every // 2) // step) * step
+
+
+def _modern_cell(cell: Any) -> Any:
+    if not isinstance(cell, dict) or cell.get("task", Cell.task) not in TASKS:
+        return cell
+    _check_lists(cell)
+    task = cell.get("task", Cell.task)
+    conditions = cell.get("conditions", Cell.conditions)
+    return cell | {
+        "conditions": [modern_condition(text, task) for text in conditions],
+        "rules": [modern_rule(text) for text in cell.get("rules", Cell.rules)],
+    }
+
+
 def shifted(condition: str, shift_frame: int) -> str:
     """A condition whose change comes at a frame of the agent's clock."""
     own = Condition.parse(condition)
@@ -263,6 +326,16 @@ def _cell(content: Any) -> Cell:
         raise FallowError(
             f"a cell is {options.shown(content)}; write a table with conditions, rules"
         )
+    _check_lists(content)
+    known = {field.name for field in dataclasses.fields(Cell)}
+    for name in content:
+        if name not in known:
+            raise unknown("option of a cell", name, known)
+    lists = {name: tuple(content[name]) for name in LISTS if name in content}
+    return Cell(**{**content, **lists})
+
+
+def _check_lists(content: dict[str, Any]) -> None:
     for name in LISTS:
         texts = content.get(name, ())
         is_list = isinstance(texts, list | tuple)
@@ -270,12 +343,6 @@ def _cell(content: Any) -> Cell:
             raise FallowError(
                 f"{name} of a cell are {options.shown(texts)}; write a list of texts"
             )
-    known = {field.name for field in dataclasses.fields(Cell)}
-    for name in content:
-        if name not in known:
-            raise unknown("option of a cell", name, known)
-    lists = {name: tuple(content[name]) for name in LISTS if name in content}
-    return Cell(**{**content, **lists})
 
 
 def _seeds(given: Any) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """One fleet of a study: its trunks, then its branches from them, until it is done."""
 
+import dataclasses
 import shutil
 import time
 from collections.abc import Callable
@@ -24,11 +25,14 @@ from fallow.study.folder import (
     is_done,
     link,
     mark_done,
+    read_json,
     read_status,
     write_json,
 )
 from fallow.study.trunks import HISTORY, ensure_trunks, place_of
 
+BEGUN = "begun.json"
+"""Fingerprints of the trunks that a fleet began from."""
 STATUS_S = 1.0
 """Seconds between two writings of a fleet's status."""
 
@@ -84,19 +88,25 @@ def _live(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
     plan, folder = study.plan, study.fleet_folder(fleet)
     if saving.found(folder / "checkpoint") is None:
         _trunks(study, fleet, watch)
+        _note_trunks(study, fleet)
+    fingerprints = _begun_from(study, fleet)
     first = fleet.branches[0]
     agent = build_agent(first.task, first.agent, first.preset)
     branches = [
         Branch(own.training_seed, own.world_condition, own.rule)
         for own in fleet.branches
     ]
-    labels = [own.label for own in fleet.branches]
+    labels = [
+        dataclasses.replace(branch.label, trunk_fingerprint=fingerprints[branch.trunk])
+        for branch in fleet.branches
+    ]
     leg = training.Leg(
         plan.trunk_frames + plan.branch_frames,
         plan.evaluate_frames,
         plan.n_episodes,
         plan.save_frames,
         begin_frame=plan.trunk_frames,
+        offset_frames=plan.offset_frames,
     )
     training.live(
         Fleet(first.task, agent, branches, plan.capacity_transitions),
@@ -114,6 +124,38 @@ def _trunks(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
     for trunk in fleet.trunks:
         history = study.store / trunk.id / HISTORY
         link(history, study.folder / "histories" / f"{trunk.id}.fallow")
+
+
+def _note_trunks(study: Study, fleet: PlannedFleet) -> None:
+    """Write down which training of its trunks a fleet begins from.
+
+    Raises:
+        FallowError: another fleet of the study began from another training of one.
+    """
+    found = {trunk.id: _fingerprint(study, trunk.id) for trunk in fleet.trunks}
+    for other in study.fleets:
+        for trunk, known in _begun_from(study, other).items():
+            if other.id != fleet.id and known and found.get(trunk, known) != known:
+                raise FallowError(
+                    f"trunk {trunk} was trained again: fleet {other.id} began from "
+                    f"{known}, and {study.store / trunk} holds {found[trunk]}; put the "
+                    "first training back, or begin in another folder"
+                )
+    write_json(study.fleet_folder(fleet) / BEGUN, found)
+
+
+def _fingerprint(study: Study, trunk: str) -> str:
+    try:
+        return place_of(trunk, study.store).fingerprint()
+    except FallowError:
+        _check_trunk(study, trunk)
+        raise
+
+
+def _begun_from(study: Study, fleet: PlannedFleet) -> dict[str, str]:
+    """Fingerprints of the trunks that a fleet began from; empty if not known."""
+    known = read_json(study.fleet_folder(fleet) / BEGUN)
+    return {trunk.id: str(known.get(trunk.id, "")) for trunk in fleet.trunks}
 
 
 def _begin(study: Study, planned: PlannedFleet, fleet: Fleet) -> None:

@@ -29,9 +29,8 @@ def share(folder: str | Path, out: str | Path) -> Study:
     write_json(out / PLAN_FILE, content | {"store": None})
     copy = read_study(out)
     copy_tables([study], copy)
-    plan = study.plan
-    read = [own.id for own in plan.branches() if own.rule == BASELINE]
-    for name in (*(trunk.id for trunk in plan.trunks()), *read):
+    read = [branch.id for branch in study.branches if branch.rule == BASELINE]
+    for name in (*(trunk.id for trunk in study.trunks), *read):
         history = Path("histories") / f"{name}.fallow"
         if (study.folder / history).exists():
             compact(study.folder / history, out / history)

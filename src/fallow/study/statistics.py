@@ -1,9 +1,11 @@
 """From the table of results to J, D and what they say.
 
-    J = mean return over the evaluations from the shift on
+    J = mean return over the evaluations after the shift
     D = J of one rule - J of another, of the same seed and trunk                 eq. (1)
 
-Pairs are found by seed and trunk, never by the order of rows. A branch that did not
+An evaluation at the very frame of the shift sees the new dynamics before anything was
+learned of them, and does not count. Pairs are found by seed and trunk as it was
+trained, never by the order of rows. A branch that did not
 give all its evaluations has no J: it is named in `missing` wherever it would have been
 counted, and in no mean.
 """
@@ -54,8 +56,9 @@ class BranchReturn:
     rule: str
     seed: int
     trunk: str
-    n_evaluations: int
-    """From the shift on."""
+    """Its id, and its fingerprint where that is known."""
+    frames: tuple[int, ...]
+    """Branch frames of its evaluations after the shift."""
     value: float | None
     """J."""
     by_regime: tuple[tuple[int, float], ...] = ()
@@ -69,6 +72,16 @@ class BranchReturn:
     def unit(self) -> Unit:
         """What pairs it with others."""
         return self.seed, self.trunk
+
+    @property
+    def n_evaluations(self) -> int:
+        """After the shift."""
+        return len(self.frames)
+
+    @property
+    def trunk_id(self) -> str:
+        """Of the recipe of its trunk."""
+        return self.trunk.partition(" ")[0]
 
 
 @dataclass(frozen=True)
@@ -118,15 +131,17 @@ def returns_of(
     n_evaluations: int | None = None,
     trunk_sets: Mapping[str, str] | None = None,
 ) -> Returns:
-    """J of every branch: its mean return at branch frames >= `shift_frame`.
+    """J of every branch: its mean return at branch frames after `shift_frame`.
 
     A branch must have all the evaluations that others of its task, agent and preset
     have, and `n_evaluations` where that is given. `trunk_sets` names the set of each
     trunk id, so that one seed's branches from two trunks are told apart.
 
     Raises:
-        FallowError: two rows of one branch and frame that do not agree.
+        FallowError: two rows of one branch and frame that do not agree, or rows of two
+            trainings of one trunk.
     """
+    check_trainings(rows)
     branches: dict[tuple[Setting, str, int, str], dict[int, Evaluation]]
     branches = defaultdict(dict)
     frames: dict[tuple[str, ...], set[int]] = defaultdict(set)
@@ -134,8 +149,8 @@ def returns_of(
         trunk_set = (trunk_sets or {}).get(row.trunk, "")
         place = (row.task, row.agent, row.preset)
         setting = Setting(*place, row.condition, trunk_set)
-        own = branches[setting, row.rule, row.seed, row.trunk]
-        if row.branch_frame >= shift_frame:
+        own = branches[setting, row.rule, row.seed, trunk_of(row)]
+        if row.branch_frame > shift_frame:
             _check_same(own.get(row.branch_frame), row)
             own[row.branch_frame] = row
             frames[place].add(row.branch_frame)
@@ -146,6 +161,27 @@ def returns_of(
     found = [_long_enough(branch, n_evaluations) for branch in found]
     found.sort(key=lambda b: (b.setting, b.rule, b.unit))
     return Returns(tuple(found), None if seeds is None else tuple(sorted(seeds)))
+
+
+def trunk_of(row: Evaluation) -> str:
+    """What pairs a row: the trunk's id, and its fingerprint where that is known."""
+    return " ".join(filter(None, (row.trunk, row.trunk_fingerprint)))
+
+
+def check_trainings(rows: Sequence[Evaluation]) -> None:
+    """Raise if branches of one trunk began from two trainings of it.
+
+    A recipe trained twice on an accelerator gives two agents, which are no pair.
+    """
+    seen: dict[str, str] = {}
+    for row in rows:
+        known = seen.setdefault(row.trunk, row.trunk_fingerprint)
+        if known != row.trunk_fingerprint:
+            raise FallowError(
+                f"rows of trunk {row.trunk} come from two trainings of it, "
+                f"'{known or 'unknown'}' and '{row.trunk_fingerprint or 'unknown'}', "
+                "which cannot be paired; keep the rows of one of them"
+            )
 
 
 def of_regime(returns: Returns, regime: int) -> Returns:
@@ -235,9 +271,9 @@ def _branch(
     key: tuple[Setting, str, int, str], own: Mapping[int, Evaluation], frames: set[int]
 ) -> BranchReturn:
     rows = [own[frame] for frame in sorted(own)]
-    plain = BranchReturn(*key, n_evaluations=len(rows), value=None)
+    plain = BranchReturn(*key, frames=tuple(sorted(own)), value=None)
     if not frames:
-        return replace(plain, reason="no evaluation since the shift")
+        return replace(plain, reason="no evaluation after the shift")
     if absent := sorted(frames - set(own)):
         reason = f"{len(rows)} of {len(frames)} evaluations; none at branch frame "
         return replace(plain, reason=reason + _listed(absent))

@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fallow.agents import training
@@ -83,11 +84,15 @@ def _train(
     branches = [Branch(trunk.training_seed) for trunk in trunks]
     fleet = Fleet(first.task, agent, branches, plan.capacity_transitions)
     labels = [
-        Label(t.task, t.agent, t.preset, "none", "passive", t.seed, t.id)
+        Label(t.task, t.agent, t.preset, "none", "passive", t.seed, t.id, "")
         for t in trunks
     ]
     leg = training.Leg(
-        plan.trunk_frames, plan.evaluate_frames, plan.n_episodes, plan.save_frames
+        plan.trunk_frames,
+        plan.evaluate_frames,
+        plan.n_episodes,
+        plan.save_frames,
+        offset_frames=plan.offset_frames,
     )
     training.live(fleet, leg, work, labels, watch)
 
@@ -105,6 +110,10 @@ def _hand_over(work: Path, index: int, trunk: PlannedTrunk, store: Path) -> None
     link(saved.agent, own.agent)
     link(saved.replay, own.replay)
     link(work / "histories" / f"{index:03d}.fallow", part / HISTORY)
-    rows = [row for row in read_results(work / TABLE) if row.trunk == trunk.id]
+    rows = [
+        replace(row, trunk_fingerprint=own.fingerprint())
+        for row in read_results(work / TABLE)
+        if row.trunk == trunk.id
+    ]
     write_results(part / TABLE, rows)
     os.replace(part, target)

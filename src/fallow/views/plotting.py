@@ -16,9 +16,6 @@ from matplotlib import rc_context, style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fallow.core import options
-from fallow.core.errors import FallowError
-
 STYLE = Path(__file__).with_name("style.mplstyle")
 WIDTH_IN, HEIGHT_IN = 4.6, 2.1
 """Legible at the width of a phone, two side by side on a desk."""
@@ -169,22 +166,3 @@ def for_page(drawn: str, label: str) -> str:
 def as_svg(figure: Figure, label: str) -> str:
     """A figure as an SVG element for a page."""
     return for_page(plain_svg(figure), label)
-
-
-def shown_option(text: str) -> str:
-    """A rule or condition for people: `recency (20k transitions)`, `gain (g=0.7)`."""
-    try:
-        name, given = options.parse(text)
-    except FallowError:
-        return text
-    inside = ", ".join(_shown(key, value) for key, value in given.items())
-    return f"{name} ({inside})" if inside else name
-
-
-def _shown(key: str, value: Any) -> str:
-    """Counts with their unit alone; other options with their name."""
-    unit = key.rpartition("_")[2]
-    if isinstance(value, int) and unit in ("transitions", "frames"):
-        short = thousands(value) if value % 100 == 0 else f"{value:,}"
-        return f"{short} {unit}"
-    return options.render("", {key: value})[1:]

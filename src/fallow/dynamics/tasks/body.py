@@ -12,6 +12,8 @@ import numpy as np
 
 EPISODE_FRAMES = 1000
 """Control steps in an episode; it ends by the time limit, never by termination."""
+ACTION_REPEAT = 2
+"""Frames for which agents hold an action; one transition."""
 
 
 class View(Protocol):

@@ -4,10 +4,10 @@
 from fallow.replay.rules.rule import RULES, Rule, register
 from fallow.replay.rules.passive import Passive
 from fallow.replay.rules.recency import Recency
-from fallow.replay.rules.reservoir import Reservoir
-from fallow.replay.rules.reset import Reset
 from fallow.replay.rules.graded import Graded
 from fallow.replay.rules.wmar import Wmar
+from fallow.replay.rules.reservoir import Reservoir
+from fallow.replay.rules.reset import Reset
 from fallow.replay.rules.curious import Curious
 from fallow.replay.rules.matched import Matched
 # isort: on

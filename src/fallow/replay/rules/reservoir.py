@@ -5,37 +5,73 @@ from dataclasses import dataclass
 import numpy as np
 
 from fallow.core import options
-from fallow.core.errors import FallowError
+from fallow.core.errors import FallowError, unknown
 from fallow.replay.book import CHUNK, Book
 from fallow.replay.rules.rule import Rule, check_budget, register
-from fallow.replay.spans import Spans
+from fallow.replay.spans import Spans, overlaps
+
+UNITS = ("chunk", "episode")
 
 
 @register("reservoir")
 @dataclass(frozen=True)
 class Reservoir(Rule):
-    """a uniform sample of the whole history, in stretches that sequences never leave
+    """a uniform sample of the whole history, by chunks or by whole episodes
 
-    The history is cut into stretches. Each has a random key from when it is begun; kept
-    are the finished ones with the largest keys ever seen, which is an exact uniform
-    sample without replacement. Stale share after k new steps on T old ones: T / (T + k)
-    on average, as with `passive`; only the number of distinct steps differs. As long as
-    the whole history fits, all of it is kept.
+    Each chunk and each episode has a random key; those with the largest keys ever seen
+    are an exact uniform sample without replacement. Stale share after k new steps on T
+    old ones: T / (T + k) on average, as with `passive`; only the number of distinct
+    steps differs. As long as the whole history fits, all of it is kept.
 
-    A sequence as long as its stretch is always the same one, and a model can learn it
-    by heart; in a longer stretch it starts anywhere, but there are fewer of those.
+    By chunks: stretches of `stretch_transitions` steps, of which finished ones can be
+    sampled; sequences never leave their stretch. A sequence as long as its stretch is
+    always the same one, and a model can learn it by heart.
+
+    By episodes: finished episodes are kept or given up whole, and running ones are
+    sampled from their first row, beside the budget. Sequences go on over seams, as with
+    `passive`.
     """
 
     budget_transitions: int = 10_000
-    """At most so many distinct steps can be drawn."""
+    """At most so many distinct steps are kept of what is finished."""
+    unit: str = "chunk"
+    """What is kept or given up together: `chunk` or `episode`."""
     stretch_transitions: int = CHUNK
-    """So many steps in a row are kept or given up together; a multiple of 64."""
+    """Of unit `chunk`: so many steps in a row; a multiple of 64."""
     keeps_by_key = True
 
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise unknown("unit of rule 'reservoir'", str(self.unit), UNITS)
+        if self.unit == "episode" and self.stretch_transitions != CHUNK:
+            raise FallowError(
+                f"rule 'reservoir': stretch_transitions is {self.stretch_transitions} "
+                "and unit=episode keeps whole episodes; leave one of them out"
+            )
+
     def parts(self, book: Book) -> tuple[Spans, ...]:
+        if self.unit == "episode":
+            return (book.episode_spans(self._kept_episodes(book).astype(float)),)
         return (book.kept(self.budget_transitions, self.stretch_transitions),)
 
     def victim(self, book: Book) -> int:
+        """The slot that the sample needs least."""
+        if self.unit == "episode":
+            return self._victim_by_episode(book)
+        return self._victim_by_chunk(book)
+
+    def _kept_episodes(self, book: Book) -> np.ndarray:
+        return book.kept_episodes(self.budget_transitions)
+
+    def _victim_by_episode(self, book: Book) -> int:
+        """The oldest that no kept or running episode is in; else the oldest."""
+        slots = book.slots(finished=True)
+        needed = book.episode_spans(self._kept_episodes(book).astype(float))
+        chunks, _ = overlaps(book.chunk_spans(slots), needed.masked_out())
+        free = np.delete(slots, np.unique(chunks))
+        return book.oldest(free if len(free) else slots)
+
+    def _victim_by_chunk(self, book: Book) -> int:
         """The last of a stretch: a broken one, or else that of the smallest key."""
         slots = book.slots(finished=True)
         first, n_chunks = book.stretches(self.stretch_transitions)
@@ -49,6 +85,10 @@ class Reservoir(Rule):
     def check(self, book: Book) -> None:
         stretch, budget = self.stretch_transitions, self.budget_transitions
         owner = "rule 'reservoir'"
+        if self.unit == "episode":
+            limit = book.capacity_transitions
+            check_budget(self, "budget_transitions", budget, limit)
+            return
         options.whole(owner, "stretch_transitions", stretch, at_least=CHUNK)
         if stretch % CHUNK:
             raise FallowError(

@@ -19,6 +19,8 @@ class Reset(Rule):
     change_step: int | None = None
     """Step of the agent at which its body changed; None: the first change noted."""
 
+    label = "Reset-once"
+
     def __post_init__(self) -> None:
         if self.change_step is not None:
             options.whole("rule 'reset'", "change_step", self.change_step, at_least=0)

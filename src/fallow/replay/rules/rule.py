@@ -24,6 +24,8 @@ class Rule:
 
     name: ClassVar[str]
     summary: ClassVar[str]
+    label: ClassVar[str] = ""
+    """What tables and figures call it; its name with a capital letter unless given."""
     needs_errors: ClassVar[bool] = False
     """Whether the agent must sweep the buffer with its model's errors."""
     needs_visits: ClassVar[bool] = False
@@ -63,6 +65,7 @@ def register(name: str) -> Callable[[type[Rule]], type[Rule]]:
 
     def add(cls: type[Rule]) -> type[Rule]:
         cls.name = name
+        cls.label = cls.__dict__.get("label") or name.capitalize()
         cls.summary = (cls.__doc__ or "").strip().splitlines()[0]
         return RULES.add(name, cls)
 

@@ -14,15 +14,15 @@ from fallow.replay.spans import Spans
 class Wmar(Rule):
     """each minibatch wholly from the newest steps or from a reservoir, half and half
 
-    Stale share: the mean of those of `recency` and `reservoir`. With the default long
-    part nothing of a protocol's branch is ever left out of it, so there the rule is
-    exactly half `recency`, half `passive`.
+    Stale share: the mean of those of `recency` and `reservoir`. A long part that holds
+    the whole history makes the rule half `recency`, half `passive`.
     """
 
     short_transitions: int = 10_000
     """The newest so many steps."""
-    long_transitions: int = 500_000
+    long_transitions: int = 10_000
     """A uniform sample of so many steps of the whole history, as whole chunks."""
+    label = "WMAR"
     keeps_by_key = True
 
     def parts(self, book: Book) -> tuple[Spans, ...]:

@@ -1,0 +1,229 @@
+"""One model of a study: its plan, its rows and its histories.
+
+Status, tables, figures, pages and merging read this and nothing else of a folder.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fallow.core import files, options
+from fallow.core.errors import FallowError
+from fallow.core.results import Evaluation
+from fallow.dynamics.conditions import Condition
+from fallow.dynamics.schedules import SHIFT_FRAME
+from fallow.study.folder import (
+    TABLE,
+    collect,
+    is_done,
+    joined,
+    read_json,
+    read_study,
+)
+from fallow.study.plan import PLAN_FILE, Plan, PlannedBranch
+from fallow.study.rows import read_rows
+from fallow.study.statistics import Returns, Setting, returns_of
+
+RUN_FILE = "run.json"
+"""What `fallow train` leaves, which is no study."""
+
+
+@dataclass(frozen=True)
+class StudyResults:
+    """A study, finished or not."""
+
+    name: str
+    folder: Path
+    rows: tuple[Evaluation, ...]
+    plan: Plan | None = None
+    """None: the folder has none that can be read."""
+    branches: tuple[PlannedBranch, ...] = ()
+    """That the plan asks for, with the ids that they were begun with."""
+    trunk_sets: dict[str, str] = field(default_factory=dict)
+    """The name of the set of each trunk id, where there are several."""
+    histories: dict[str, Path] = field(default_factory=dict)
+    """By the id of a branch or trunk."""
+    made_with: dict[str, Any] = field(default_factory=dict)
+    """Versions and commit that made it."""
+    until_frame: int | None = None
+    """Since the branch point: later evaluations are left out; None: none are."""
+    notes: tuple[str, ...] = ()
+    """Sentences on what is odd about the folder."""
+
+    @property
+    def shift_frame(self) -> int:
+        """Branch frame of the first change."""
+        return SHIFT_FRAME if self.plan is None else self.plan.shift_frame
+
+    @property
+    def seeds(self) -> tuple[int, ...] | None:
+        """That should be there; None: there is no plan."""
+        return None if self.plan is None else self.plan.seeds
+
+    @property
+    def trunk_frames(self) -> int:
+        """Frames before the branch point, by the rows themselves."""
+        return max((row.frame - row.branch_frame for row in self.rows), default=0)
+
+    @property
+    def return_frames(self) -> tuple[int, ...]:
+        """Branch frames of the evaluations whose mean is J."""
+        if self.plan is None:
+            frames = {row.branch_frame for row in self.rows}
+            return tuple(sorted(f for f in frames if f > self.shift_frame))
+        last = self.until_frame or self.plan.branch_frames
+        return tuple(frame for frame in self.plan.return_frames if frame <= last)
+
+    @property
+    def protocol(self) -> dict[str, Any]:
+        """What J is a mean of, as arguments of `returns_of`."""
+        return {
+            "shift_frame": self.shift_frame,
+            "seeds": self.seeds,
+            "n_evaluations": None if self.plan is None else len(self.return_frames),
+            "trunk_sets": self.trunk_sets,
+        }
+
+    @cached_property
+    def returns(self) -> Returns:
+        """J of every branch."""
+        return returns_of(self.rows, **self.protocol)
+
+    def condition(self, text: str) -> Condition | None:
+        """A condition of the table, its change where the plan puts it.
+
+        One that says itself when it changes stays as it is. None where this version of
+        Fallow knows no such condition.
+        """
+        try:
+            condition = Condition.parse(text)
+        except FallowError:
+            return None
+        if condition.schedule.shift_frame != SHIFT_FRAME:
+            return condition
+        schedule = replace(condition.schedule, shift_frame=self.shift_frame)  # type: ignore[type-var]
+        return replace(condition, schedule=schedule)
+
+    def setting(self, row: Evaluation | PlannedBranch) -> Setting:
+        """Where a row or a branch is compared."""
+        trunk_set = self.trunk_sets.get(row.trunk, "")
+        return Setting(row.task, row.agent, row.preset, row.condition, trunk_set)
+
+
+def read_study_results(
+    folder: str | Path, until_frame: int | None = None
+) -> StudyResults:
+    """Read a study's folder, finished or not.
+
+    With `until_frame` evaluations after that branch frame are left out, so that
+    branches which came so far can be compared.
+
+    Raises:
+        FallowError: there is no study, its table is not one of this kind, or nothing
+            was evaluated between the change and `until_frame`.
+    """
+    folder = Path(folder)
+    _check(folder)
+    plan_parts, plan_note = _planned(folder)
+    rows, table_note = _rows(folder)
+    histories = {p.stem: p for p in sorted(folder.glob("histories/*.fallow"))}
+    plan = plan_parts.get("plan")
+    results = StudyResults(
+        name=folder.resolve().name if plan is None else plan.name,
+        folder=folder,
+        rows=tuple(rows),
+        histories=histories,
+        notes=tuple(filter(None, (table_note, plan_note))),
+        **plan_parts,
+    )
+    return results if until_frame is None else _until(results, until_frame)
+
+
+def _check(folder: Path) -> None:
+    if not folder.is_dir():
+        raise FallowError(f"there is no folder {folder}; name that of a study")
+    has_plan = (folder / PLAN_FILE).exists()
+    if not has_plan and not (folder / TABLE).exists():
+        raise FallowError(
+            f"{folder} holds no study: neither {TABLE} nor {PLAN_FILE} is there; begin "
+            "one with: fallow study"
+        )
+    if (folder / RUN_FILE).exists() and not has_plan:
+        raise FallowError(
+            f"{folder} is of fallow train, which has no branches to compare; its "
+            f"numbers are in {TABLE}, and fallow diagnose reads its histories"
+        )
+
+
+def _planned(folder: Path) -> tuple[dict[str, Any], str]:
+    """Plan, branches and sets of trunks; without them a note on why."""
+    if not (folder / PLAN_FILE).exists():
+        return {}, f"{PLAN_FILE} is not there: what is missing cannot be told."
+    try:
+        study = read_study(folder)
+    except FallowError as error:
+        return {}, f"What is missing cannot be told: {error}."
+    sets = {trunk.id: trunk.trunk_set for trunk in study.trunks}
+    content = read_json(folder / PLAN_FILE)
+    return {
+        "plan": study.plan,
+        "branches": study.branches,
+        "trunk_sets": sets if len(set(sets.values())) > 1 else {},
+        "made_with": {k: content.get(k) for k in ("versions", "git_commit")},
+    }, ""
+
+
+def _rows(folder: Path) -> tuple[list[Evaluation], str]:
+    """The rows; a damaged table is made again from those of the fleets."""
+    if not (folder / TABLE).exists():
+        return [], f"{TABLE} is not there yet: nothing was evaluated."
+    torn = not (folder / TABLE).read_bytes().endswith(b"\n")
+    try:
+        rows, error = read_rows(folder / TABLE, unfinished=torn), ""
+    except FallowError as damage:
+        rows, error = [], str(damage)
+    kept = _rows_of_fleets(folder)
+    if error and not kept:
+        raise FallowError(error)
+    if not error and (kept is None or repr(kept) == repr(rows)):
+        return (
+            rows,
+            f"The last line of {TABLE} is unfinished, left out." if torn else "",
+        )
+    aside = files.set_aside(folder / TABLE)
+    collect(read_study(folder))
+    why = error or f"{folder / TABLE} is not what the fleets wrote"
+    return kept or [], f"{why}; set aside as {aside.name} and made again."
+
+
+def _rows_of_fleets(folder: Path) -> list[Evaluation] | None:
+    """The rows of all fleets, where all are done and their tables are unchanged."""
+    try:
+        study = read_study(folder)
+    except FallowError:
+        return None
+    folders = [study.fleet_folder(fleet) for fleet in study.fleets]
+    if not folders or not all(map(is_done, folders)):
+        return None
+    return joined(one / TABLE for one in folders)
+
+
+def _until(results: StudyResults, frame: int) -> StudyResults:
+    """The study as it was at a branch frame."""
+    options.whole("report", "until", frame, at_least=1)
+    after = [row.branch_frame for row in results.rows]
+    after = sorted(f for f in after if f > results.shift_frame)
+    if not after or after[0] > frame:
+        first = f"the first is at {after[0]:,}" if after else "there is none yet"
+        raise FallowError(
+            f"report: until is branch frame {frame:,}; no evaluation after the change "
+            f"at {results.shift_frame:,} is so early: {first}"
+        )
+    note = f"Evaluations after branch frame {frame:,} are left out of every number."
+    return replace(
+        results,
+        rows=tuple(row for row in results.rows if row.branch_frame <= frame),
+        until_frame=frame,
+        notes=(*results.notes, note),
+    )

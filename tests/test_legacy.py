@@ -1,0 +1,135 @@
+"""What earlier versions wrote keeps its meaning: tables, plans, checkpoints."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from fallow.agents import training
+from fallow.core import legacy
+from fallow.core.results import read_results
+from fallow.dynamics.conditions import Condition
+from fallow.report.study_page import tables
+from fallow.study.engines import run_study
+from fallow.study.folder import read_study
+from fallow.study.plan import Plan
+from fallow.study.results import read_study_results
+from fallow.study.rows import modern_condition, modern_rule, read_rows
+
+ROOT = Path(__file__).parents[1]
+SAMPLE = Path(__file__).parent / "data" / "before" / "study-algorithm-1.tar.gz"
+TABLE1 = ROOT / "results" / "walker-table1"
+
+
+@pytest.mark.parametrize(
+    ("text", "task", "modern"),
+    [
+        ("damage", "walker-walk", "damage:actuator=1"),
+        ("damage", "cartpole-swingup", "damage"),
+        ("damage:actuator=0", "walker-walk", "damage"),
+        ("damage:shift_frame=7", "walker-walk", "damage:actuator=1,shift_frame=7"),
+        ("damping", "walker-walk", "damping:draw_frames=1000"),
+        ("friction", "walker-walk", "friction:draw_frames=1000,std=0.01"),
+        (
+            "friction:start=0.5",
+            "walker-walk",
+            "friction:draw_frames=1000,start=0.5,std=0.01",
+        ),
+        (
+            "friction:schedule=permanent,level=0.1",
+            "walker-walk",
+            "friction:schedule=permanent,level=0.1",
+        ),
+        (
+            "gain:schedule=random_walk",
+            "walker-walk",
+            "gain:schedule=random_walk,draw_frames=1000",
+        ),
+        ("gain:g=0.7", "walker-walk", "gain:g=0.7"),
+        ("none", "walker-walk", "none"),
+    ],
+)
+def test_conditions_of_algorithm_1(text: str, task: str, modern: str) -> None:
+    assert modern_condition(text, task) == modern
+    assert str(Condition.parse(modern)) == modern
+
+
+def test_rules_of_algorithm_1() -> None:
+    assert modern_rule("wmar") == "wmar:long_transitions=500000"
+    assert modern_rule("wmar:long_transitions=10000") == "wmar"
+    assert modern_rule("reservoir") == "reservoir"
+    assert modern_rule("recency:window_transitions=5") == "recency:window_transitions=5"
+    assert legacy.rule("passive") == "passive"
+
+
+def test_a_stored_table_i_is_the_knees_on_the_grid_of_then() -> None:
+    plan = Plan.read(TABLE1)
+    assert plan.offset_frames == 5_000
+    assert plan.return_frames == tuple(range(45_000, 125_001, 10_000))
+    assert "damage:actuator=1" in plan.conditions and "damage" not in plan.conditions
+    assert "wmar:long_transitions=500000" in plan.rules
+    rows = read_rows(TABLE1 / "results.csv")
+    assert {row.condition for row in rows} == set(plan.conditions)
+    assert {row.rule for row in rows} == set(plan.rules)
+    listed = json.loads((TABLE1 / "plan.json").read_text())["branches"]
+    study = read_study(TABLE1)
+    assert [branch.id for branch in study.branches] == [one["id"] for one in listed]
+    assert study.branches[8].world_condition == "damage:actuator=1,shift_frame=240000"
+
+
+def test_a_stored_table_i_has_its_numbers_and_names_its_grid() -> None:
+    made, *_ = tables(read_study_results(TABLE1))
+    texts = made.texts()
+    assert made.title.startswith("Table I: Walker return after the shift")
+    assert texts[0] == ["Gain reduction", "ours", "1.00", "208 ± 28", "222 ± 49",
+                        "202 ± 27", "297 ± 38"]  # fmt: skip
+    assert texts[2][:4] == ["Actuator damage (actuator=1)", "ours", "1.00", "490 ± 84"]
+    assert texts[3][1:4] == ["the paper", "1.00", "232 ± 40"]
+    assert "WMAR (long 500k)" in made.head
+    assert "evaluations at branch frames 45,000, 55,000, …, 125,000" in made.notes[0]
+
+
+@pytest.fixture
+def before(tmp_path) -> Path:
+    """A study that version 082d9ec was stopped in, at branch frame 600 of 1,200."""
+    with tarfile.open(SAMPLE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path
+
+
+def test_a_study_of_before_goes_on(before) -> None:
+    """As then: the same dynamics, rules and grid; the rows of then stay."""
+    study = read_study(before / "study")
+    old = read_rows(before / "study" / "results.csv")
+    assert {row.condition for row in old} == {"damage:actuator=1"}
+    run_study(study.plan, before / "study")
+    rows = read_results(before / "study" / "results.csv")
+    then = read_rows(before / "finished.csv")
+    assert [row.branch_frame for row in rows] == [200, 200, 600, 600, 1000, 1000]
+    for now, one in zip(rows, then, strict=True):
+        assert (now.condition, now.rule) == (one.condition, one.rule)
+        assert (now.updates, now.regime, now.auc) == (one.updates, one.regime, one.auc)
+        assert now.stale_share == pytest.approx(one.stale_share, abs=1e-6)
+        assert now.mean_return == pytest.approx(one.mean_return, rel=0.05)
+
+
+def test_a_run_of_before_is_read_with_its_defaults(tmp_path) -> None:
+    content = {
+        "task": "walker-walk",
+        "agent": "dreamer",
+        "preset": "tiny",
+        "branches": [{"seed": 0, "condition": "damage", "rule": "wmar"}],
+        "until_frame": 4000,
+        "evaluate_frames": 1000,
+        "n_episodes": 10,
+        "save_frames": 20000,
+        "capacity_transitions": 200000,
+        "histories": True,
+    }
+    (tmp_path / "run.json").write_text(json.dumps(content))
+    run = training.Run.read(tmp_path)
+    assert run.offset_frames == 500 and run.algorithm == 1
+    (branch,) = run.branches
+    assert branch.condition == "damage:actuator=1"
+    assert branch.rule == "wmar:long_transitions=500000"
