@@ -121,8 +121,12 @@ POINTS = [
 ]
 
 
+def drawn(draw, *series: sweeps.Series) -> Figure:
+    return sweeps.figure([(draw, series)])
+
+
 def test_the_advantage_against_recurrence_has_the_auc_on_a_second_axis() -> None:
-    figure = sweeps.by_period({"10k window": POINTS})
+    figure = drawn(sweeps.by_period, sweeps.Series(10_000, "", tuple(POINTS)))
     first, second = figure.axes
     assert [t.get_text() for t in first.get_xticklabels()] == ["20k", "80k", "never"]
     (container,) = first.containers
@@ -133,24 +137,55 @@ def test_the_advantage_against_recurrence_has_the_auc_on_a_second_axis() -> None
     assert list(auc.get_ydata()) == [0.54, 0.87, 1.0]
     assert second.get_ylabel() == "age–staleness AUC"
     assert first.get_ylabel() == "Recency advantage D"
-    assert sorted(legend(figure)) == ["10k window", "AUC (right axis)"]
+    assert sorted(legend(figure)) == ["AUC (right axis)", "window 10k"]
 
 
 def test_the_advantage_against_gain_grows_to_the_right() -> None:
-    sets = {"A": [sweeps.Point(1.0, -201, 25), sweeps.Point(0.5, 146, 38)]}
-    figure = sweeps.by_gain(sets | {"B": [sweeps.Point(0.6, -154, 36)]})
-    (axes,) = figure.axes
-    assert axes.xaxis_inverted()
-    assert {t.get_text() for t in axes.get_xticklabels()} == {"1", "0.6", "0.5"}
-    assert [c.get_label() for c in axes.containers] == ["A", "B"]
+    """Diamonds are the second set of trunks, in whatever order it comes."""
+    first = sweeps.Series(
+        10_000, "A", (sweeps.Point(1.0, -201, 25), sweeps.Point(0.5, 146, 38))
+    )
+    second = sweeps.Series(10_000, "B", (sweeps.Point(0.6, -154, 36),))
+    for order in ((first, second), (second, first)):
+        (axes,) = drawn(sweeps.by_gain, *order).axes
+        assert axes.xaxis_inverted()
+        assert {t.get_text() for t in axes.get_xticklabels()} == {"1", "0.6", "0.5"}
+        markers = {c.get_label(): c[0].get_marker() for c in axes.containers}
+        assert markers == {"window 10k, trunks A": "o", "window 10k, trunks B": "D"}
 
 
 def test_the_advantage_against_window_has_a_line_for_each() -> None:
-    figure = sweeps.by_window({"window 10k": POINTS, "window 20k": POINTS[:1]})
+    narrow = sweeps.Series(10_000, "", tuple(POINTS))
+    wide = sweeps.Series(20_000, "", tuple(POINTS[:1]))
+    figure = drawn(sweeps.by_window, narrow, wide)
     looks = [c[0] for c in figure.axes[0].containers]
-    assert legend(figure) == ["window 10k", "window 20k"]
+    assert looks[0].get_color() != looks[1].get_color()
     assert looks[0].get_linestyle() != looks[1].get_linestyle()
-    assert looks[0].get_marker() != looks[1].get_marker()
+
+
+def test_figure_4_is_one_figure_of_three_panels() -> None:
+    gain = sweeps.Series(10_000, "B", (sweeps.Point(0.6, -154, 36),))
+    period = sweeps.Series(10_000, "A", tuple(POINTS))
+    wide = sweeps.Series(20_000, "B", tuple(POINTS[:2]))
+    figure = sweeps.figure(
+        [
+            (sweeps.by_period, [period]),
+            (sweeps.by_gain, [gain]),
+            (sweeps.by_window, [gain_like(gain), wide]),
+        ]
+    )
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert [title for title in titles if title] == ["(a)", "(b)", "(c)"]
+    assert sorted(legend(figure)) == [
+        "AUC (right axis)",
+        "window 10k, trunks A",
+        "window 10k, trunks B",
+        "window 20k, trunks B",
+    ]
+
+
+def gain_like(series: sweeps.Series) -> sweeps.Series:
+    return sweeps.Series(series.window_transitions, series.trunk_set, tuple(POINTS[:2]))
 
 
 # -------------------------------------------------------------------- theory
@@ -287,7 +322,8 @@ def test_a_picture_is_saved_in_three_formats_the_same_every_time(
     tmp_path: Path,
 ) -> None:
     def made(folder: str) -> list[bytes]:
-        figure = sweeps.by_gain({"A": [sweeps.Point(0.5, 146, 38)]})
+        one = sweeps.Series(10_000, "A", (sweeps.Point(0.5, 146, 38),))
+        figure = drawn(sweeps.by_gain, one)
         picture = saving.Picture("one", "title", "caption", figure)
         return [path.read_bytes() for path in saving.save(picture, tmp_path / folder)]
 

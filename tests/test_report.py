@@ -25,7 +25,7 @@ from fallow.report.missing import missing
 from fallow.report.saving import Picture, file_name, named_apart
 from fallow.study.folder import Study, write_plan
 from fallow.study.named import STUDIES
-from fallow.study.results import read_study_results
+from fallow.study.results import read_study_results, together
 
 GAIN = [level for level in made_up.table1() if level.condition == "gain"]
 PAIR = GAIN[:2]
@@ -94,18 +94,25 @@ def test_figures_and_tables_lie_beside_the_page(page: Path) -> None:
     assert endings == {".md", ".tex", ".csv"}
 
 
+def panels_of(figure: Figure) -> list:
+    """Recurrence, its AUC, gain, window."""
+    named = {axes.get_title(loc="left"): axes for axes in figure.axes}
+    return [named["(a)"], named[""], named["(b)"], named["(c)"]]
+
+
 def test_sweeps_have_the_known_advantages(tmp_path: Path) -> None:
     rows = made_up.rows(made_up.table1() + made_up.sweeps())
     study = read_study_results(made_up.folder(tmp_path / "sweeps", rows))
-    period, gain, window = advantages.sweep_pictures(study)
-    drawn = period.figure.axes[0].containers[0][0].get_ydata()
+    (picture,) = advantages.sweep_pictures(study)
+    period, auc_axes, gain, window = panels_of(picture.figure)
+    drawn = period.containers[0][0].get_ydata()
     assert drawn.tolist() == pytest.approx([-287, -191, -150, -100, -19, 146])
-    auc = period.figure.axes[1].get_lines()[0].get_ydata()
+    auc = auc_axes.get_lines()[0].get_ydata()
     assert list(auc) == pytest.approx([0.55, 0.56, 0.58, 0.69, 0.89, 1.0])
-    drawn = gain.figure.axes[0].containers[0][0]
+    drawn = gain.containers[0][0]
     assert drawn.get_xdata().tolist() == [0.3, 0.5, 0.7, 0.9, 1.0]
     assert drawn.get_ydata().tolist() == pytest.approx([15, 146, -80, -120, -201])
-    wide = window.figure.axes[0].containers[1][0].get_ydata()
+    wide = window.containers[1][0].get_ydata()
     assert wide.tolist() == pytest.approx([-143.5, -75, -50, -9.5])
     assert len(advantages.theory_cases(study)) == 11 + 4
 
@@ -402,3 +409,23 @@ def test_report_never_imports_jax(tmp_path: Path) -> None:
         [sys.executable, "-c", COLD, str(folder)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_sweeps_of_several_studies_make_one_figure(tmp_path: Path, run) -> None:
+    levels = made_up.table1() + made_up.sweeps()
+    folders = []
+    for name in ("gain", "recurring"):
+        some = [level for level in levels if level.condition.startswith(name)]
+        folders.append(made_up.folder(tmp_path / name, made_up.rows(some)))
+    code, out, error = run("report", folders[0], "--also", folders[1])
+    assert code == 0, error
+    page = folders[0] / "together" / "report.html"
+    assert out.splitlines()[-1] == f"report: {page}"
+    (picture,) = (page.parent / "figures").glob("advantage-*.png")
+    study = together([read_study_results(folder) for folder in folders])
+    (picture,) = advantages.sweep_pictures(study)
+    assert len(panels_of(picture.figure)) == 4
+    rows = made_up.rows(PAIR, frames=made_up.FRAMES[:-1])
+    shorter = made_up.folder(tmp_path / "shorter", rows, branch_frames=120_000)
+    code, _, error = run("report", folders[0], "--also", shorter)
+    assert code == 2 and "50,000 to 130,000, 50,000 to 120,000" in error

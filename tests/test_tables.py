@@ -393,3 +393,19 @@ def test_the_estimators_table_names_what_it_leaves_out() -> None:
     )  # fmt: skip
     assert cells(made, Change="All")["right, the paper"] == "19 of 24"
     assert made.notes[-1] == "Left out: gain, seed 3: there is no history at a."
+
+
+def test_what_the_papers_text_says_stands_beside_ours() -> None:
+    values = {
+        ("damage", "passive"): (700.0, 720.0),
+        ("damage", "recency"): (690.0, 730.0),
+    }
+    made, *_ = tables_of(table(values, agent="tdmpc"), "table3")
+    assert (
+        "TD-MPC2, Damage, Passive: a return of 710 ± 10; the paper: a return near 800, "
+        "where DreamerV3 has 232." in made.notes
+    )
+    assert (
+        "TD-MPC2, Damage, Recency: more than Passive in 1 of 2 seeds; the paper: more "
+        "than Passive in three of five seeds." in made.notes
+    )

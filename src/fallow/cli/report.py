@@ -17,6 +17,8 @@ class ReportCommand:
     """The study's folder."""
     compare: Path | None = None
     """Another study's folder: put the two side by side on a page of its own."""
+    also: tuple[Path, ...] = ()
+    """More studies to report together with it, e.g. the sweeps of one figure."""
     until: int | None = None
     """Leave out evaluations after this branch frame, to compare what came so far."""
     tables: bool = False
@@ -32,7 +34,7 @@ class ReportCommand:
         if self.tables:
             self._show_tables()
         if self.compare is None:
-            page = write_report(self.folder, self.until, track)
+            page = write_report(self.folder, self.until, track, self.also)
         else:
             page = write_comparison(self.folder, self.compare, self.until)
         print(f"report: {page}")

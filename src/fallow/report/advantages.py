@@ -4,7 +4,7 @@ Each function returns those for which there is enough; none is drawn of too litt
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import Recurring
@@ -27,7 +27,7 @@ Where = Callable[[str], float | None]
 def sweep_pictures(study: StudyResults) -> list[Picture]:
     """The Recency advantage against recurrence, gain and window."""
     places = _places(study)
-    found = []
+    found: list[Picture] = []
     for place, settings in places.items():
         ending = f" ({', '.join(place)})" if len(places) > 1 else ""
         found += _sweeps_of(study, settings, file_name(" ".join(place)), ending)
@@ -37,33 +37,44 @@ def sweep_pictures(study: StudyResults) -> list[Picture]:
 def _sweeps_of(
     study: StudyResults, settings: Sequence[Setting], file: str, ending: str
 ) -> list[Picture]:
-    """Those of one task, agent and preset."""
+    """That of one task, agent and preset: as many panels as were swept."""
     windows = _recency_rules(study, settings)
-    own = [RECENCY] if RECENCY in windows else windows[:1]
-    periods = _series(study, settings, own, period_of)
-    gains = _series(study, settings, own, gain_of)
+    plain = [RECENCY] if RECENCY in windows else windows[:1]
+    periods = _series(study, settings, plain, period_of)
+    gains = _series(study, settings, plain, gain_of)
     by_window = _series(study, settings, windows, period_of)
-    found = []
+    panels: list[sweeps.Panel] = []
+    captions = []
     if _n_places(periods) >= FEWEST_POINTS:
-        caption = (
-            "The dotted line is the age–staleness AUC: 1 where all stale data is older "
-            "than all fresh data, 0.5 where age says nothing. A period also sets how "
-            "long each body lasts."
+        panels.append((sweeps.by_period, periods))
+        captions.append(
+            "Against the recurrence period. The dotted line is the age–staleness AUC: "
+            "1 where all stale data is older than all fresh data, 0.5 where age says "
+            "nothing. A period also sets how long each body lasts."
         )
-        title = f"Recency advantage against recurrence{ending}"
-        figure = sweeps.by_period(periods)
-        found.append(Picture(f"advantage-period-{file}", title, caption, figure))
     if _n_places(gains) >= FEWEST_POINTS:
-        caption = "To the right less of the actuators' gain is left."
-        title = f"Recency advantage against the size of the change{ending}"
-        figure = sweeps.by_gain(gains)
-        found.append(Picture(f"advantage-gain-{file}", title, caption, figure))
-    if sum(len(points) > 1 for points in by_window.values()) > 1 and len(windows) > 1:
-        caption = "A larger window keeps more of what may come back."
-        title = f"Recency advantage for windows of different size{ending}"
-        figure = sweeps.by_window(by_window)
-        found.append(Picture(f"advantage-window-{file}", title, caption, figure))
-    return found
+        panels.append((sweeps.by_gain, gains))
+        captions.append("Against the gain that a permanent change leaves.")
+    if len(windows) > 1 and sum(len(s.points) > 1 for s in by_window) > 1:
+        panels.append((sweeps.by_window, by_window))
+        captions.append("By window: a larger one keeps more of what may come back.")
+    if not panels:
+        return []
+    if len(panels) > 1:
+        captions = [
+            f"({letter}) {c}" for letter, c in zip("abc", captions, strict=False)
+        ]
+    if any(series.trunk_set for _, sweep in panels for series in sweep):
+        captions.append("Diamonds: trunks of a second set.")
+    return [
+        Picture(
+            f"advantage-{file}",
+            f"Recency advantage{ending}",
+            " ".join(captions),
+            sweeps.figure(panels),
+            wide=len(panels) > 1,
+        )
+    ]
 
 
 def theory_pictures(study: StudyResults) -> list[Picture]:
@@ -127,21 +138,20 @@ def theory_cases(study: StudyResults) -> list[theory.Case]:
 
 def _series(
     study: StudyResults, settings: Sequence[Setting], rules: Sequence[str], where: Where
-) -> dict[str, list[sweeps.Point]]:
-    """Points by window and set of trunks; of two at one place the last one counts."""
-    found: dict[str, dict[float, sweeps.Point]] = defaultdict(dict)
+) -> list[sweeps.Series]:
+    """By window and set of trunks; `none` gives way to a gain of 1 that was run."""
+    found: dict[tuple[int, str], dict[float, sweeps.Point]] = defaultdict(dict)
     ordered = sorted(settings, key=lambda setting: setting.condition != NO_CHANGE)
     for rule in rules:
         for setting in ordered:
             x = where(setting.condition)
-            own = difference(study.returns, setting, rule)
-            if x is None or own.mean is None:
+            advantage = difference(study.returns, setting, rule)
+            if x is None or advantage.mean is None:
                 continue
-            trunks = f", trunks {setting.trunk_set}" if setting.trunk_set else ""
             auc = setting_auc(study.returns, setting)
-            name = f"window {thousands(window_of(rule) or 0)}{trunks}"
-            found[name][x] = sweeps.Point(x, own.mean, own.se, auc)
-    return {name: list(points.values()) for name, points in found.items()}
+            point = sweeps.Point(x, advantage.mean, advantage.se, auc)
+            found[window_of(rule) or 0, setting.trunk_set][x] = point
+    return [sweeps.Series(*key, tuple(own.values())) for key, own in found.items()]
 
 
 Place = tuple[str, str, str]
@@ -162,8 +172,8 @@ def _recency_rules(study: StudyResults, settings: Sequence[Setting]) -> list[str
     return sorted(filter(window_of, rules), key=lambda rule: window_of(rule) or 0)
 
 
-def _n_places(series: Mapping[str, Sequence[sweeps.Point]]) -> int:
-    return len({point.x for points in series.values() for point in points})
+def _n_places(sweep: sweeps.Sweep) -> int:
+    return len({point.x for series in sweep for point in series.points})
 
 
 def _short(condition: Condition) -> str:

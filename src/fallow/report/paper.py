@@ -57,6 +57,8 @@ class PaperTable:
     differences: Mapping[Key, Published] = field(default_factory=dict)
     """Of a rule less `passive`."""
     auc: Mapping[Place, float] = field(default_factory=dict)
+    remarks: Mapping[Key, str] = field(default_factory=dict)
+    """What the paper's text says of a cell beside its number."""
 
     def rules_at(self, place: Place) -> tuple[str, ...]:
         """The rules that the paper has a number for."""
@@ -144,6 +146,7 @@ TABLE2 = PaperTable(
         **_row(_B, _GAIN, recency=(68, 26)),
         **_row(_C, _RECURRING, reset=(-175, 32)),
     },
+    remarks={(_RECURRING, "reset"): "less than Passive in all five seeds"},
 )  # fmt: skip
 
 _CHEETAH_DAMAGE = Place(("Cheetah", "Damage"), CHEETAH, DREAMER, "damage")
@@ -173,6 +176,12 @@ TABLE3 = PaperTable(
         **_row(_III, _TDMPC_RECURRING, recency=(-123, 13)),
         **_row(_III, _RWRL_DAMPING, recency=(-222, 32)),
         **_row(_III, _RWRL_FRICTION, recency=(94, 58)),
+    },
+    remarks={
+        (_TDMPC_DAMAGE, PASSIVE): "a return near 800, where DreamerV3 has 232",
+        (_TDMPC_DAMAGE, "recency"): "more than Passive in three of five seeds",
+        (_RWRL_DAMPING, "recency"): "less than Passive in all five seeds",
+        (_RWRL_FRICTION, "recency"): "a bootstrap interval that holds 0",
     },
 )
 
@@ -208,8 +217,6 @@ WINDOW_TEXT = (
     "period."
 )
 
-TDMPC_PASSIVE_AFTER_DAMAGE = 800
-"""TD-MPC2's Passive return after damage "stays near 800", Section VI-C."""
 FAILING_AUC = (0.72, 0.47)
 """Estimated AUC of the two wrong decisions at g = 0.5, Section VII-B."""
 

@@ -24,12 +24,12 @@ from fallow.report.tables import tables_of
 from fallow.report.verdict import verdict
 from fallow.study.named import STUDIES, held_study, is_like
 from fallow.study.plan import PLAN_FILE
-from fallow.study.results import StudyResults, read_study_results
+from fallow.study.results import StudyResults, read_study_results, together
 from fallow.views.page import render_template
 from fallow.views.plotting import for_page
 
 TEMPLATE = Path(__file__).with_name("study_page.html")
-PAGE, FIGURES, TABLES = "report.html", "figures", "tables"
+PAGE, FIGURES, TABLES, TOGETHER = "report.html", "figures", "tables", "together"
 ABOUT = re.compile(
     r"((?:[^`]*: )?(?:after|under) `[^`]*`|(?:[^`]*: )?with no change), (.*)",
     re.IGNORECASE,
@@ -111,20 +111,27 @@ class Content:
 
 
 def write_report(
-    folder: str | Path, until_frame: int | None = None, track: Track = untracked
+    folder: str | Path,
+    until_frame: int | None = None,
+    track: Track = untracked,
+    also: Sequence[str | Path] = (),
 ) -> Path:
     """Write `report.html` into a study's folder, with its figures and tables beside it.
 
-    The arguments are those of `read_study_results`.
+    With `also` those studies are reported together with it, in `together/`.
 
     Raises:
-        FallowError: as `read_study_results` does.
+        FallowError: as `read_study_results` does, or studies that were not evaluated
+            alike.
     """
-    study = read_study_results(folder, until_frame)
+    studies = [read_study_results(one, until_frame) for one in (folder, *also)]
+    study, out = studies[0], studies[0].folder
+    if also:
+        study, out = together(studies), out / TOGETHER
     content = content_of(study)
     made = [*content.tables, *(t for s in content.sections for t in s.tables)]
-    write_tables(made, study.folder / TABLES, "table")
-    return write_page(content, study.folder / PAGE, track)
+    write_tables(made, out / TABLES, "table")
+    return write_page(content, out / PAGE, track)
 
 
 def write_page(content: Content, path: Path, track: Track = untracked) -> Path:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from fallow.core.results import Evaluation
 from fallow.dynamics.schedules import SHIFT_FRAME
-from fallow.report.cells import Table
+from fallow.report.cells import Estimate, Table
 from fallow.report.comparing import (
     Entry,
     Line,
@@ -171,6 +171,7 @@ def _tables(
     """What was reached, what was gained, and what was reached in each regime."""
     columns = _columns(returns, layout, places)
     notes = _made_of(returns, tuple(places.values()))
+    notes += _remarks(returns, layout, places, columns)
     first = _gains if layout.differences and not layout.returns else _reached
     made = [first(returns, layout, places, columns, notes)]
     lines = _lines(returns, layout, places, columns)
@@ -308,6 +309,34 @@ def _by_regime(
     text = f"By the regime in force. {layout.title}"
     notes = ("Each value is the mean over the evaluations under that regime.",)
     return [values_table(text, (*layout.head, "Regime"), names, entries, notes)]
+
+
+def _remarks(
+    returns: Returns,
+    layout: PaperTable,
+    places: Mapping[Place, Setting],
+    columns: Columns,
+) -> tuple[str, ...]:
+    """What the paper's text says of cells that we have, beside ours."""
+    found = []
+    for (place, paper), text in layout.remarks.items():
+        setting = places[place]
+        for rule in (r for r, name in columns.items() if name == paper):
+            if rule not in returns.rules(setting):
+                continue
+            found.append(
+                f"{', '.join(place.labels)}, {rule_name(rule)}: "
+                f"{_summed(returns, setting, rule)}; the paper: {text}."
+            )
+    return tuple(found)
+
+
+def _summed(returns: Returns, setting: Setting, rule: str) -> str:
+    if rule == BASELINE:
+        reached = Estimate.of(mean_return(returns, setting, rule))
+        return f"a return of {reached.text()}"
+    gained = difference(returns, setting, rule)
+    return f"more than Passive in {gained.n_positive} of {gained.n} seeds"
 
 
 def _made_of(returns: Returns, settings: Sequence[Setting]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 Status, tables, figures, pages and merging read this and nothing else of a folder.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -40,8 +41,8 @@ class StudyResults:
     """None: the folder has none that can be read."""
     branches: tuple[PlannedBranch, ...] = ()
     """That the plan asks for, with the ids that they were begun with."""
-    trunk_sets: dict[str, str] = field(default_factory=dict)
-    """The name of the set of each trunk id, where there are several."""
+    set_of_trunk: dict[str, str] = field(default_factory=dict)
+    """The name of the set of each trunk id."""
     histories: dict[str, Path] = field(default_factory=dict)
     """By the id of a branch or trunk."""
     made_with: dict[str, Any] = field(default_factory=dict)
@@ -50,6 +51,12 @@ class StudyResults:
     """Since the branch point: later evaluations are left out; None: none are."""
     notes: tuple[str, ...] = ()
     """Sentences on what is odd about the folder."""
+
+    @property
+    def trunk_sets(self) -> dict[str, str]:
+        """The name of the set of each trunk id; empty where there is one set only."""
+        several = len(set(self.set_of_trunk.values())) > 1
+        return self.set_of_trunk if several else {}
 
     @property
     def shift_frame(self) -> int:
@@ -164,12 +171,11 @@ def _planned(folder: Path) -> tuple[dict[str, Any], str]:
         study = read_study(folder)
     except FallowError as error:
         return {}, f"What is missing cannot be told: {error}."
-    sets = {trunk.id: trunk.trunk_set for trunk in study.trunks}
     content = read_json(folder / PLAN_FILE)
     return {
         "plan": study.plan,
         "branches": study.branches,
-        "trunk_sets": sets if len(set(sets.values())) > 1 else {},
+        "set_of_trunk": {trunk.id: trunk.trunk_set for trunk in study.trunks},
         "made_with": {k: content.get(k) for k in ("versions", "git_commit")},
     }, ""
 
@@ -227,3 +233,35 @@ def _until(results: StudyResults, frame: int) -> StudyResults:
         until_frame=frame,
         notes=(*results.notes, note),
     )
+
+
+def together(studies: Sequence[StudyResults]) -> StudyResults:
+    """Several studies as one, e.g. the three sweeps that make the paper's Fig. 4.
+
+    Raises:
+        FallowError: they were not evaluated alike.
+    """
+    first = studies[0]
+    for other in studies[1:]:
+        if (first.shift_frame, first.return_frames) != (
+            other.shift_frame,
+            other.return_frames,
+        ):
+            raise FallowError(
+                f"{first.folder} and {other.folder} were evaluated at other frames "
+                f"after the change ({_ends(first)}, {_ends(other)}); report them apart"
+            )
+    return replace(
+        first,
+        name=", ".join(study.name for study in studies),
+        rows=tuple(row for study in studies for row in study.rows),
+        branches=tuple(branch for study in studies for branch in study.branches),
+        set_of_trunk={k: v for study in studies for k, v in study.set_of_trunk.items()},
+        histories={k: v for study in studies for k, v in study.histories.items()},
+        notes=tuple(note for study in studies for note in study.notes),
+    )
+
+
+def _ends(study: StudyResults) -> str:
+    frames = study.return_frames
+    return f"{frames[0]:,} to {frames[-1]:,}" if frames else "none"

@@ -116,15 +116,18 @@ def one_axes(height_in: float, width_in: float = WIDTH_IN) -> tuple[Figure, Axes
     return figure, figure.add_subplot()
 
 
-def legend_above(figure: Figure, axes: Axes, columns: int = 4) -> None:
-    """What the series are, above the axes, where it covers nothing."""
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
+def legend_above(figure: Figure, *panels: Axes, columns: int = 4) -> None:
+    """The series of all panels, each once, above the axes, where it covers nothing."""
+    named: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    if named:
         figure.legend(
-            handles,
-            labels,
+            list(named.values()),
+            list(named),
             loc="outside upper left",
-            ncols=min(columns, len(labels)),
+            ncols=min(columns, len(named)),
             fontsize=8.5,
             handlelength=2.6,
             columnspacing=1.2,
