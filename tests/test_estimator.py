@@ -15,8 +15,13 @@ from fallow.diagnosis.truth import decision_delay, location_error, n_false
 from fallow.dynamics import EPISODE_FRAMES, Worlds
 from fallow.logs import Header, HistoryWriter, Recorder, read_history
 from fallow.logs.joining import joined, read_joined
-from fallow.report.selector_table import decisions_table, selector_table
+from fallow.report.selector_table import (
+    decisions_table,
+    selector_table,
+    selector_tables,
+)
 from fallow.study.estimator import (
+    CONDITIONS,
     Agreement,
     Case,
     Judgement,
@@ -24,7 +29,8 @@ from fallow.study.estimator import (
     advantage,
     agreement,
     evaluate,
-    of_paper,
+    is_the_papers,
+    without_any_one,
 )
 from fallow.study.statistics import Setting, returns_of
 
@@ -188,7 +194,7 @@ def test_decisions_are_right_where_the_better_rule_was_chosen(tmp_path: Path) ->
 
     made = selector_table(results)
     rows = {row[0]: dict(zip(made.head, row, strict=True)) for row in made.texts()}
-    gain, both = rows["Gain reduction"], rows["All"]
+    gain, both = rows["Gain reduction"], rows["All changes"]
     assert (gain["histories"], gain["changes found"]) == ("3", "3 of 3")
     assert (gain["right"], gain["right, the paper"]) == ("1 of 2", "3 of 5")
     judged = [r for r in results[:3] if isinstance(r, Judgement)]
@@ -211,7 +217,7 @@ def test_decisions_are_right_where_the_better_rule_was_chosen(tmp_path: Path) ->
     ]
     gain = rows[2]
     assert (gain["chosen"], gain["Recency - Passive"]) == ("recency", "+50")
-    assert (gain["changes at"], gain["put at"]) == (
+    assert (gain["changes at"], gain["located at"]) == (
         str(CHANGE), str(CHANGE + change.error),
     )  # fmt: skip
     assert rows[0]["changes at"] == "40, 50"
@@ -225,11 +231,44 @@ def test_a_seed_without_returns_has_no_better_rule() -> None:
     assert advantage(returns, replace(case, seed=3, trunk="other")) is None
 
 
-def test_the_papers_conditions_are_chosen() -> None:
-    names = ("none", "gain", "gain:g=0.6", "recurring:period_frames=60000", "damage")
-    cases = [
-        Case(replace(GAIN, condition=name), 0, "", Path("a"), Path("b"))
-        for name in names
+def test_both_cuts_are_shown_where_they_differ(tmp_path: Path) -> None:
+    returns = returns_of(table(VALUES))
+    cases = [write_run(tmp_path, LOST, "gain", 0)]
+    cases += [write_run(tmp_path, AGAIN, "recurring", seed) for seed in range(2)]
+    cut = evaluate(cases, returns, cut_episodes={"recurring": 60})
+    whole = evaluate(cases, returns, cut_episodes={})
+    with_cut, without, decisions = selector_tables(cut, whole)
+    assert "cut at 314 episodes" in with_cut.title
+    assert "all histories whole" in without.title
+    rows = [dict(zip(decisions.head, row, strict=True)) for row in decisions.texts()]
+    assert [(row["Change"], row["seed"], row["episodes"]) for row in rows] == [
+        ("Recurring", "0", "60"),
+        ("Recurring", "0", "70"),
+        ("Recurring", "1", "60"),
+        ("Recurring", "1", "70"),
+        ("Gain reduction", "0", "70"),
     ]
-    chosen = [case.setting.condition for case in of_paper(cases)]
-    assert chosen == ["gain", "gain:g=0.6", "recurring:period_frames=60000"]
+    assert rows[1]["changes at"] == "40, 50, 60"
+    assert len(selector_tables(whole, whole)) == 2  # one reading, and the decisions
+
+
+def test_the_papers_histories_are_counted_with_any_one_left_out() -> None:
+    cases = [
+        Case(replace(GAIN, condition=name), seed, "", Path("a"), Path("b"))
+        for name in CONDITIONS
+        for seed in range(5)
+    ]
+    results = [Unjudged(case, "") for case in cases]
+    assert len(results) == 25 and is_the_papers(results)
+    assert not is_the_papers(results[1:]) and not is_the_papers(results[5:])
+    assert without_any_one(Agreement(None, 20, 25, 0)) == (19, 20)
+    assert without_any_one(Agreement(None, 25, 25, 0)) == (24, 24)
+    assert without_any_one(Agreement(None, 0, 25, 0)) == (0, 0)
+
+
+def test_histories_without_a_change_are_not_in_the_sum() -> None:
+    still = Case(replace(GAIN, condition="none"), 0, "", Path("a"), Path("b"))
+    results = [Unjudged(still, ""), Unjudged(replace(still, setting=GAIN), "")]
+    assert agreement(results)[-1] == Agreement(None, 0, 0, 1)
+    made = selector_table(results)
+    assert "Histories without a change are not counted in the last row." in made.notes

@@ -274,7 +274,7 @@ def test_agreement_bars_end_in_fractions() -> None:
     assert [t.get_text() for t in axes.texts] == ["3/5", "0/0", "3/5"]
     assert [p.get_width() for p in axes.patches[3:]] == pytest.approx([0.6, 0.0, 0.6])
     names = [t.get_text() for t in axes.get_yticklabels()]
-    assert names == ["Gain reduction", "Recurring", "all"]
+    assert names == ["Gain reduction", "Recurring", "all changes"]
 
 
 def test_the_overview_names_what_it_shows() -> None:

@@ -145,7 +145,7 @@ def test_ages_and_responses_of_a_study(folder: Path) -> None:
     upright = [ln for ln in axes.get_lines() if list(ln.get_xdata()) == [17.5, 17.5]]
     assert len(upright) == 2  # found and recorded
     bars = shown.pictures[4].figure.axes[0]
-    assert [t.get_text() for t in bars.texts] == ["1/1", "0/1", "0/1", "1/3"]
+    assert [t.get_text() for t in bars.texts] == ["1/1", "0/1", "0/1", "1/2"]
 
 
 def test_a_damaged_history_is_a_note_and_the_rest_goes_on(

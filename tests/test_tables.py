@@ -391,7 +391,7 @@ def test_the_estimators_table_names_what_it_leaves_out() -> None:
     assert (row["histories"], row["right"], row["right, the paper"]) == (
         "0", "–", "3 of 5",
     )  # fmt: skip
-    assert cells(made, Change="All")["right, the paper"] == "19 of 24"
+    assert cells(made, Change="All changes")["right, the paper"] == "19 of 24"
     assert made.notes[-1] == "Left out: gain, seed 3: there is no history at a."
 
 

@@ -32,10 +32,15 @@ def agreement(bars: Sequence[Agreement]) -> Figure:
             axes.text(1.03, place, text, va="center", color=INK, fontsize=9.5)
         axes.axvline(0.5, color=INK, linewidth=1, linestyle=(0, (2, 2)))
         names = [
-            "all" if b.condition is None else condition_name(b.condition) for b in bars
+            "all changes" if b.condition is None else condition_name(b.condition)
+            for b in bars
         ]
         axes.set_yticks(places, names)
         axes.set(xlim=(0, 1.16), xlabel="share of right decisions")
         axes.set_xticks([0, 0.5, 1])
         axes.grid(False)
         return figure
+
+
+def _bar_name(bar: Agreement) -> str:
+    return "all changes" if bar.condition is None else condition_name(bar.condition)

@@ -14,7 +14,7 @@ from fallow.report import drawn, estimates, rendering, strips
 from fallow.report.cells import Table
 from fallow.report.names import condition_name, rule_name
 from fallow.report.saving import Picture, file_name
-from fallow.report.selector_table import decisions_table, selector_table
+from fallow.report.selector_table import selector_tables
 from fallow.study import estimator
 from fallow.study.plan import PlannedBranch
 from fallow.study.results import StudyResults
@@ -74,11 +74,12 @@ def responses(study: StudyResults) -> Shown:
     """What the selector says of each Passive history, and whether it is right."""
     cases = _cases(study)
     results = estimator.evaluate(cases, study.returns)
+    whole = estimator.evaluate(cases, study.returns, cut_episodes={})
     judged = [one for one in results if isinstance(one, estimator.Judgement)]
     unjudged = [one for one in results if isinstance(one, estimator.Unjudged)]
     shown = Shown(notes=[one.reason for one in unjudged])
     if judged:
-        shown.tables.extend((selector_table(results), decisions_table(results)))
+        shown.tables.extend(selector_tables(results, whole))
     for judgement in _one_each(judged)[:MOST_TRACES]:
         shown.pictures.append(_trace(judgement))
     shown.pictures.extend(_plane(judged))
@@ -89,8 +90,8 @@ def responses(study: StudyResults) -> Shown:
                 "selector-agreement",
                 "Did the selector choose the better rule?",
                 "Share of histories in which it chose the rule with the higher return "
-                "of that seed; the dotted line is a coin's. "
-                "Fractions count decisions.",
+                "of that seed; the dotted line is a coin's. Fractions count decisions. "
+                "The paper has 19 of 24 in all and 3 of 5 at g = 0.5.",
                 estimates.agreement(bars),
             )
         )

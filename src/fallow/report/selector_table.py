@@ -14,7 +14,13 @@ from fallow.report.cells import (
     Words,
 )
 from fallow.report.names import condition_name
-from fallow.report.paper import AGREEMENT, ESTIMATED_MAGNITUDE
+from fallow.report.paper import (
+    AGREEMENT,
+    ESTIMATED_MAGNITUDE,
+    FAILING_AUC,
+    LOCATED,
+    LOCATION_ERROR,
+)
 from fallow.study.estimator import (
     FOUND_WITHIN,
     Agreement,
@@ -22,7 +28,11 @@ from fallow.study.estimator import (
     Judgement,
     Unjudged,
     agreement,
+    is_in,
+    is_the_papers,
+    without_any_one,
 )
+from fallow.study.statistics import NO_CHANGE
 
 HEAD = (
     "Change",
@@ -39,27 +49,62 @@ HEAD = (
     "right, the paper",
 )
 NOTES = (
-    f"Found: put within {FOUND_WITHIN} episodes of the change in the end. Location "
-    "error: how many episodes late the nearest one is put (median). Decision delay: "
-    "episodes seen after the change before an analysis of the past finds it (median).",
+    f"Found: located within {FOUND_WITHIN} episodes of the change in the end. Location "
+    "error: how many episodes late the nearest one is located (median). Decision "
+    "delay: episodes seen after the change before an analysis of the past finds it "
+    "(median).",
     "Right: the rule chosen from the whole history is the one with the higher return "
     "of that seed. m_hat and AUC are means over the histories that have them.",
+    f"The paper: all {LOCATED[1]} permanent changes at g = 0.5 found, each "
+    f"{LOCATION_ERROR} episode late; AUCs of {FAILING_AUC[0]} and {FAILING_AUC[1]} in "
+    "its two wrong decisions there.",
 )
+CUT = "those of the 20k period cut at 314 episodes, as in the paper"
+WHOLE = "all histories whole"
+
+Results = Sequence[Judgement | Unjudged]
 
 
-def selector_table(results: Sequence[Judgement | Unjudged]) -> Table:
-    """One row for each condition, and one for all histories together."""
-    rows = tuple(_row(results, bar) for bar in agreement(results))
-    return Table(
-        "Retrospective replay decisions", HEAD, rows, (*NOTES, *_left_out(results))
-    )
+def selector_tables(cut: Results, whole: Results) -> list[Table]:
+    """How often the selector is right, with the paper's cut and without; each decision.
+
+    Where the cut changes nothing there is one reading only.
+    """
+    readings = [(CUT, cut), (WHOLE, whole)] if _lengths(cut) != _lengths(whole) else []
+    if not readings:
+        readings = [(WHOLE, whole)]
+    tables = [selector_table(results, text) for text, results in readings]
+    return [*tables, decisions_table([r for _, results in readings for r in results])]
+
+
+def _lengths(results: Results) -> list[int]:
+    return [one.n_episodes for one in results if isinstance(one, Judgement)]
+
+
+def selector_table(results: Results, reading: str = WHOLE) -> Table:
+    """One row for each condition, and one for all changes together."""
+    bars = agreement(results)
+    rows = tuple(_row(results, bar) for bar in bars)
+    notes = [*NOTES, *_left_out(results)]
+    if any(one.case.setting.condition == NO_CHANGE for one in results):
+        notes.append("Histories without a change are not counted in the last row.")
+    if is_the_papers(results) and bars[-1].n:
+        low, high = without_any_one(bars[-1])
+        notes.append(
+            f"The paper counts 24 histories and does not say which is missing: of our "
+            f"{bars[-1].n}, {low} to {high} of {bars[-1].n - 1} are right when any one "
+            "is left out."
+        )
+    title = f"Retrospective replay decisions; {reading}"
+    return Table(title, HEAD, rows, tuple(notes))
 
 
 DECISIONS_HEAD = (
     "Change",
     "seed",
+    "episodes",
     "changes at",
-    "put at",
+    "located at",
     "false",
     "m_hat",
     "m_hat, 95 %",
@@ -70,18 +115,24 @@ DECISIONS_HEAD = (
 )
 RIGHT = {True: "yes", False: "no", None: DASH}
 DECISIONS_NOTE = (
-    "Changes at: the first episode of each new regime, as recorded. Put at: the change "
-    "found nearest to each of them. False: changes found near none."
+    "Episodes: read by the selector, the trunk's included. Changes at: the first "
+    "episode of each new regime, as recorded. Located at: the change found nearest to "
+    "each of them. False: changes found near none."
 )
 
 
-def decisions_table(results: Sequence[Judgement | Unjudged]) -> Table:
+def decisions_table(results: Results) -> Table:
     """One row for each history that was judged."""
     order = [bar.condition for bar in agreement(results)]
     judged = [one for one in results if isinstance(one, Judgement)]
     judged.sort(
-        key=lambda one: (order.index(one.case.setting.condition), one.case.seed)
+        key=lambda one: (
+            order.index(one.case.setting.condition),
+            one.case.seed,
+            one.n_episodes,
+        )
     )
+    judged = list({(id(one.case), one.n_episodes): one for one in judged}.values())
     rows = tuple(_decision(one) for one in judged)
     title = "Each decision and what turned out better"
     return Table(title, DECISIONS_HEAD, rows, (DECISIONS_NOTE,), n_labels=2)
@@ -93,6 +144,7 @@ def _decision(one: Judgement) -> tuple[Cell, ...]:
     return (
         Words(condition_name(one.case.setting.condition)),
         Number(one.case.seed, 0),
+        Number(one.n_episodes, 0),
         _listed([change.episode for change in one.changes]),
         _listed(put),
         Number(one.n_false, 0),
@@ -114,11 +166,10 @@ def _row(results: Sequence[Judgement | Unjudged], bar: Agreement) -> tuple[Cell,
     own = [
         r
         for r in results
-        if isinstance(r, Judgement)
-        and bar.condition in (None, r.case.setting.condition)
+        if isinstance(r, Judgement) and is_in(r.case.setting.condition, bar.condition)
     ]
     changes: list[Change] = [change for one in own for change in one.changes]
-    name = "All" if bar.condition is None else condition_name(bar.condition)
+    name = "All changes" if bar.condition is None else condition_name(bar.condition)
     paper = AGREEMENT.get(bar.condition, (0, 0))
     alike = bar.condition is not None  # means over unlike conditions say nothing
     return (

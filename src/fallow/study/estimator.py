@@ -1,11 +1,14 @@
 """The paper's evaluation of its estimator: 24 histories, one a training run.
 
-Each history is that of a trunk with a `passive` branch of it behind, prefill included.
+Each history is that of a trunk followed by a `passive` branch of it, prefill included.
 The selector reads it once, whole, and is right where it chooses the rule that had the
 higher return: `recency` (10,000 transitions) where that seed's D is positive, `passive`
-where it is negative.
+where it is negative. `fallow study selector` makes the histories: five conditions, five
+seeds each; the paper has one fewer and does not say which. It cut those of the 20k
+period at 314 episodes, so every decision is shown with that cut and without.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +24,7 @@ from fallow.diagnosis.truth import (
 )
 from fallow.logs.joining import read_joined
 from fallow.logs.log import Log
-from fallow.study.statistics import BASELINE, Returns, Setting
+from fallow.study.statistics import BASELINE, NO_CHANGE, Returns, Setting
 
 RECENCY = "recency"
 """The rule of `discard`, and the only window the selector is judged by."""
@@ -32,7 +35,7 @@ CONDITIONS = (
     "gain:g=0.6",
     "gain",
 )
-"""Of the 24 histories: five seeds each, less one."""
+"""Of the 24 histories: five seeds each, one of them missing in the paper."""
 CUT_EPISODES: Mapping[str, int] = {"recurring": 314}
 """Where the paper cut its histories, by condition: those of the 20k period only."""
 FOUND_WITHIN = 3
@@ -120,7 +123,7 @@ class Agreement:
     """One bar: how often the selector chose the better rule."""
 
     condition: str | None
-    """None: all of them together."""
+    """None: all histories in which the body changed."""
     n_right: int
     n: int
     """Histories that were judged and have a better rule."""
@@ -199,16 +202,22 @@ def advantage(returns: Returns, case: Case) -> float | None:
 
 
 def agreement(results: Sequence[Judgement | Unjudged]) -> list[Agreement]:
-    """The bars: one for each condition, the paper's first, and one for all."""
+    """The bars: one for each condition, the paper's first, and one for all changes."""
     conditions = {result.case.setting.condition for result in results}
     order = [name for name in CONDITIONS if name in conditions]
     order += sorted(conditions - set(order))
     return [_bar(results, name) for name in (*order, None)] if results else []
 
 
-def of_paper(cases: Iterable[Case]) -> list[Case]:
-    """Those under the conditions of the paper's 24 histories."""
-    return [case for case in cases if case.setting.condition in CONDITIONS]
+def is_the_papers(results: Sequence[Judgement | Unjudged]) -> bool:
+    """Whether these are the paper's five conditions, of as many seeds each."""
+    counts = Counter(result.case.setting.condition for result in results)
+    return set(counts) == set(CONDITIONS) and len(set(counts.values())) == 1
+
+
+def without_any_one(bar: Agreement) -> tuple[int, int]:
+    """The fewest and the most right decisions when one history is left out."""
+    return max(bar.n_right - 1, 0), min(bar.n_right, bar.n - 1)
 
 
 def _labels_right(log: Log, decision: Decision) -> float | None:
@@ -218,8 +227,13 @@ def _labels_right(log: Log, decision: Decision) -> float | None:
 
 
 def _bar(results: Sequence[Judgement | Unjudged], condition: str | None) -> Agreement:
-    own = [r for r in results if condition in (None, r.case.setting.condition)]
-    verdicts = [r.right if isinstance(r, Judgement) else None for r in own]
+    counted = [r for r in results if is_in(r.case.setting.condition, condition)]
+    verdicts = [r.right if isinstance(r, Judgement) else None for r in counted]
     n = sum(right is not None for right in verdicts)
     n_right = sum(right is True for right in verdicts)
-    return Agreement(condition, n_right, n, len(own) - n)
+    return Agreement(condition, n_right, n, len(counted) - n)
+
+
+def is_in(condition: str, bar: str | None) -> bool:
+    """Whether a bar counts a condition; that of all changes leaves `none` out."""
+    return condition != NO_CHANGE if bar is None else condition == bar
