@@ -34,7 +34,7 @@ test-extras: $(EXTRAS)/.ready-test
 PYTHON := $(BIN)/python
 test-gpu:
 	JAX_DEFAULT_MATMUL_PRECISION=highest $(PYTHON) -m pytest tests/test_fleet_hurry.py \
-		tests/test_dreamer_forms.py tests/test_follow.py tests/test_scalars.py \
+		tests/test_dreamer_forms.py tests/test_posterior_scan.py tests/test_dreamer_heads.py \
 		tests/test_dreamer_sizes.py
 
 check: $(VENV)/.ready-test

@@ -15,13 +15,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from forms import live, shown, take_up  # the benchmark beside this one
+from forms import shown, take_up, train_until  # the benchmark beside this one
 
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.programs import Shards
 from fallow.core.records import Branch
-from fallow.replay.drawer import Drawer
+from fallow.replay.sampler import Sampler
 from fallow.replay.spans import overlaps
 
 RULES = (
@@ -41,19 +41,19 @@ def learned(given: argparse.Namespace, rule: str, state: Shards, folder: Path) -
     """The same learners, after so many updates under a rule."""
     fleet = fleet_of(given, given.after or given.preset)
     take_up(fleet, state, folder)
-    for drawer in fleet.buffer.drawers:
-        drawer.set_rule(rule)
+    for sampler in fleet.buffer.samplers:
+        sampler.set_rule(rule)
     fleet.learn(given.updates)
     fleet.sweep()
     return fleet
 
 
-def seen(drawer: Drawer) -> np.ndarray:
+def seen(sampler: Sampler) -> np.ndarray:
     """Which of the finished chunks the rule lets the model see any step of."""
-    slots = drawer.book.slots(finished=True)
+    slots = sampler.ledger.slots(finished=True)
     out = np.zeros(len(slots), bool)
-    for spans in drawer.parts():
-        out[overlaps(drawer.book.chunk_spans(slots), spans)[0]] = True
+    for spans in sampler.parts():
+        out[overlaps(sampler.ledger.chunk_spans(slots), spans)[0]] = True
     return out
 
 
@@ -72,10 +72,10 @@ def main() -> None:
         parser.error("give two seeds or more")
     keep_compiled(given.cache, trusted=True)
     with tempfile.TemporaryDirectory() as name:
-        state = live(fleet_of(given, given.preset), given.frames, Path(name))
+        state = train_until(fleet_of(given, given.preset), given.frames, Path(name))
         fleets = {rule: learned(given, rule, state, Path(name)) for rule in given.rules}
     drawn = {
-        rule: [seen(drawer) for drawer in fleet.buffer.drawers]
+        rule: [seen(sampler) for sampler in fleet.buffer.samplers]
         for rule, fleet in fleets.items()
     }
     elsewhere = [
@@ -89,8 +89,8 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- |")
     for rule, fleet in fleets.items():
         errors = [
-            drawer.book.error[drawer.book.slots(finished=True)]
-            for drawer in fleet.buffer.drawers
+            sampler.ledger.error[sampler.ledger.slots(finished=True)]
+            for sampler in fleet.buffer.samplers
         ]
         pairs = list(zip(errors, drawn[rule], elsewhere, strict=True))
         cells = (

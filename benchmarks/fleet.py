@@ -40,7 +40,7 @@ from fallow.agents.tdmpc.cost import plan_flops
 from fallow.core.records import Branch
 from fallow.dynamics.tasks import EPISODE_FRAMES
 from fallow.replay import Field
-from fallow.replay.fleet import FleetBuffer
+from fallow.replay.device_buffer import DeviceBuffer
 
 TASK = "walker-walk"
 CAPACITY = 10_000
@@ -70,7 +70,7 @@ def measured_peak() -> float:
     return 2 * n**3 / statistics.median(times)
 
 
-def filled(agent, n_branches: int) -> FleetBuffer:
+def filled(agent, n_branches: int) -> DeviceBuffer:
     """Replay of 1,000 random steps a branch."""
     fields = {
         "observation": Field((agent.n_columns,)),
@@ -78,7 +78,7 @@ def filled(agent, n_branches: int) -> FleetBuffer:
         "reward": Field(()),
     }
     n_worlds = agent.schedule.n_worlds
-    fleet = FleetBuffer(
+    fleet = DeviceBuffer(
         fields, ["passive"] * n_branches, list(range(n_branches)), n_worlds, CAPACITY
     )
     random = np.random.default_rng(0)
@@ -129,7 +129,7 @@ class Learner:
     def act(self, n: int) -> float:
         """Seconds of n steps of acting in all worlds of all branches."""
         n_worlds = self.agent.schedule.n_worlds
-        carry = self.programs.nothing(n_worlds)
+        carry = self.programs.initial_carry(n_worlds)
         shape = (self.n_branches, n_worlds)
         seen = np.random.default_rng(0).normal(size=(*shape, self.agent.n_columns))
         begin = time.perf_counter()
@@ -179,7 +179,7 @@ def measure_loop(agent, n_branches: int, n_steps: int) -> dict:
     done = fleet.n_updates
     step_s = seconds_a_step(fleet, n_steps)
     updates = (fleet.n_updates - done) * n_branches
-    nothing = (fleet.programs.nothing(N_EPISODES), *first_sight(fleet))
+    nothing = (fleet.programs.initial_carry(N_EPISODES), *first_sight(fleet))
     fleet.programs.act(fleet.state, *nothing, 0, explore=False)  # compiles
     begin = time.perf_counter()
     fleet.evaluate(N_EPISODES)

@@ -47,7 +47,7 @@ def fleet_of(given: argparse.Namespace, form: str) -> Fleet:
     return Fleet(given.task, agent, [Branch(seed) for seed in range(given.seeds)])
 
 
-def live(fleet: Fleet, frames: int, folder: Path) -> Shards:
+def train_until(fleet: Fleet, frames: int, folder: Path) -> Shards:
     """What becomes of learners; their replay is in `folder`."""
     fleet.run(frames)
     for branch in range(len(fleet.branches)):
@@ -115,7 +115,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         fleet = fleet_of(given, EXACT)
         prefill = fleet.schedule.prefill_steps * fleet.frames_per_step
-        state = live(fleet, max(prefill, given.frames), Path(name))
+        state = train_until(fleet, max(prefill, given.frames), Path(name))
         found = {form: curves(given, form, state, Path(name)) for form in forms}
     if given.csv:
         write(given.csv, given.every, found)

@@ -21,8 +21,8 @@ import jax
 import kernels
 
 from fallow.agents.compiling import GPU_OPTIONS
-from fallow.agents.dreamer import tiles
 from fallow.agents.dreamer.config import PRESETS
+from fallow.agents.dreamer.gpu import launch
 
 N_KINDS = 8
 """Kinds of instructions shown."""
@@ -88,7 +88,7 @@ def main() -> None:
     config = PRESETS[parser.parse_args().preset]
     steps = kernels.steps_of(config, 1, config.n_starts * (config.horizon - 1))
     jax.default_backend = lambda: "gpu"  # what kernels ask when they choose their form
-    assert tiles.available()
+    assert launch.available()
     for name, (step, arrays) in steps.items():
         n_registers, lines = assembly(step, arrays)
         kinds = counted(lines)

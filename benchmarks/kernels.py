@@ -16,20 +16,20 @@ import time
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer import tiles
+from fallow.agents.dreamer.bins import BINS
 from fallow.agents.dreamer.config import PRESETS
-from fallow.agents.dreamer.scalars import FAR_BELOW, N_PADDED, Scalars
-from fallow.agents.dreamer.stacking import stacked
-from fallow.agents.dreamer.steps import (
+from fallow.agents.dreamer.gpu import launch
+from fallow.agents.dreamer.heads import FAR_BELOW, N_PADDED, BinnedScalars
+from fallow.agents.dreamer.ops import (
     Logits,
-    activate,
-    activate_back,
-    draw,
-    draw_back,
-    recur,
-    recur_back,
+    norm_gates,
+    norm_gates_back,
+    norm_silu,
+    norm_silu_back,
+    sample_latent,
+    sample_latent_back,
+    stack_steps,
 )
-from fallow.agents.dreamer.twohot import BINS
 from fallow.agents.shared.layers import Norm
 
 N_CALLS, N_ROUNDS = 20, 5
@@ -60,18 +60,21 @@ def steps_of(config, n_branches: int, n_rows: int) -> dict:
     def logits(p: jax.Array) -> Logits:
         return Logits(p, bias, shape)
 
-    def scalars(p: jax.Array) -> Scalars:
-        n = N_PADDED if tiles.fits(N_PADDED) else BINS.n
-        return Scalars(p[..., :n], jnp.zeros(n).at[BINS.n :].set(FAR_BELOW))
+    def scalars(p: jax.Array) -> BinnedScalars:
+        n = N_PADDED if launch.fits(N_PADDED) else BINS.n
+        return BinnedScalars(p[..., :n], jnp.zeros(n).at[BINS.n :].set(FAR_BELOW))
 
     return {
-        "norm, SiLU": (lambda x: activate(norm, x), (x,)),
-        "norm, SiLU back": (lambda x, d: activate_back(norm, x, d), (x, d_x)),
-        "norm, gates": (lambda p, h: recur(norm3, p, h), (p2, h)),
-        "norm, gates back": (lambda p, h, d: recur_back(norm3, p, h, d), (p2, h, d_h)),
-        "draw": (lambda p, u: draw(logits(p), u), (p4, uniform)),
+        "norm, SiLU": (lambda x: norm_silu(norm, x), (x,)),
+        "norm, SiLU back": (lambda x, d: norm_silu_back(norm, x, d), (x, d_x)),
+        "norm, gates": (lambda p, h: norm_gates(norm3, p, h), (p2, h)),
+        "norm, gates back": (
+            lambda p, h, d: norm_gates_back(norm3, p, h, d),
+            (p2, h, d_h),
+        ),
+        "draw": (lambda p, u: sample_latent(logits(p), u), (p4, uniform)),
         "draw back": (
-            lambda p, u, d: draw_back(logits(p), u, d),
+            lambda p, u, d: sample_latent_back(logits(p), u, d),
             (p4, uniform, d_4),
         ),
         "estimate": (lambda p: scalars(p).estimate(), (p_bins,)),
@@ -81,7 +84,7 @@ def steps_of(config, n_branches: int, n_rows: int) -> dict:
             jax.grad(lambda p, a: scalars(p).cross_entropy(a).sum()),
             (p_bins, aim),
         ),
-        "steps together": (stacked, each_step),
+        "steps together": (stack_steps, each_step),
     }
 
 
@@ -112,10 +115,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preset", default="lean")
     parser.add_argument("--branches", type=int, default=80)
-    parser.add_argument("--per-warp", nargs="+", type=int, default=[tiles.PER_WARP])
+    parser.add_argument("--per-warp", nargs="+", type=int, default=[launch.PER_WARP])
     given = parser.parse_args()
     config = PRESETS[given.preset]
-    if not tiles.available():
+    if not launch.available():
         raise SystemExit("there is no GPU here that the kernels can be compiled for")
     peak = bandwidth()
     print(f"{jax.devices()[0].device_kind}, {peak / 1e12:.2f} TB/s, microseconds")
@@ -124,11 +127,11 @@ def main() -> None:
     imagined = config.n_starts * (config.horizon - 1)
     for n_rows in (config.batch, config.n_starts, imagined):
         for name, (step, arrays) in steps_of(config, given.branches, n_rows).items():
-            tiles.available = lambda: False
+            launch.available = lambda: False
             programs = {"plain": compiled(step, arrays)}
-            tiles.available = lambda: True
+            launch.available = lambda: True
             for per_warp in given.per_warp:
-                tiles.PER_WARP = per_warp
+                launch.PER_WARP = per_warp
                 programs[per_warp] = compiled(step, arrays)
             times = {key: [] for key in programs}
             for _ in range(N_ROUNDS):

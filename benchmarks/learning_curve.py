@@ -17,7 +17,7 @@ import statistics
 
 from scipy import stats
 
-from fallow.core.results import Evaluation, read_results
+from fallow.core.results import ResultRow, read_results
 
 REFERENCE = {
     ("dreamer", "walker-walk"): {
@@ -38,7 +38,7 @@ def beside(agent: str, task: str, frame: int) -> str:
     return f"{points[near[0]]} at {near[0] // 1000}k" if near else ""
 
 
-def print_curve(rows: list[Evaluation]) -> None:
+def print_curve(rows: list[ResultRow]) -> None:
     """One table, evaluation by evaluation."""
     task, agent, preset = rows[0].task, rows[0].agent, rows[0].preset
     by_frame = collections.defaultdict(list)
@@ -56,7 +56,7 @@ def print_curve(rows: list[Evaluation]) -> None:
         print(f"| {frame:,} | {mean:.0f} | {sd} | {span} | {near} |")
 
 
-def by_seed(rows: list[Evaluation], frames: set[int]) -> list[float]:
+def by_seed(rows: list[ResultRow], frames: set[int]) -> list[float]:
     """Each seed's mean over these evaluations."""
     own = collections.defaultdict(list)
     for row in rows:
@@ -65,7 +65,7 @@ def by_seed(rows: list[Evaluation], frames: set[int]) -> list[float]:
     return [statistics.mean(returns) for returns in own.values()]
 
 
-def print_together(tables: dict[str, list[Evaluation]]) -> None:
+def print_together(tables: dict[str, list[ResultRow]]) -> None:
     """The first table against the others."""
     shared = sorted(
         set.intersection(*({row.frame for row in rows} for rows in tables.values()))

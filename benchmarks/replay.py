@@ -166,21 +166,21 @@ def measure_rules(ring: Ring) -> dict[str, Any]:
 
 def rewrite_s(buffer: Buffer) -> float:
     """New errors for every chunk, and the weights that follow, until the next draw."""
-    slots = buffer.book.slots(finished=True)
-    stamps = buffer.book.stamp[slots]
+    slots = buffer.ledger.slots(finished=True)
+    stamps = buffer.ledger.stamp[slots]
     errors = np.random.default_rng(0).random(len(slots))
 
     def work() -> None:
-        buffer.book.set_errors(slots, stamps, errors)
-        _ = [spans.mass_ends for spans in buffer.drawer.parts()]
+        buffer.ledger.set_errors(slots, stamps, errors)
+        _ = [spans.mass_ends for spans in buffer.sampler.parts()]
 
     work()
     return statistics.median(cpu_s(work) for _ in range(N_ROUNDS))
 
 
 def book_bytes(buffer: Buffer) -> int:
-    book = buffer.book
-    arrays = [a for a in vars(book).values() if isinstance(a, np.ndarray)]
+    ledger = buffer.ledger
+    arrays = [a for a in vars(ledger).values() if isinstance(a, np.ndarray)]
     return sum(array.nbytes for array in arrays)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from replay import BATCH, FIELDS, LENGTH  # the benchmark beside this one
 
 from fallow.replay import Buffer
-from fallow.replay.fleet import FleetBuffer
+from fallow.replay.device_buffer import DeviceBuffer
 
 RULES = (
     "passive",
@@ -32,7 +32,7 @@ RULES = (
 CAPACITY = 100_000
 
 
-def filled(n_branches: int, folder: str) -> FleetBuffer:
+def filled(n_branches: int, folder: str) -> DeviceBuffer:
     """A fleet whose branches all begin from one trunk's file."""
     trunk = Buffer(FIELDS, capacity_transitions=CAPACITY)
     random = np.random.default_rng(0)
@@ -47,12 +47,12 @@ def filled(n_branches: int, folder: str) -> FleetBuffer:
     path = f"{folder}/trunk"
     trunk.save(path)
     rules = [RULES[branch % len(RULES)] for branch in range(n_branches)]
-    fleet = FleetBuffer(
+    fleet = DeviceBuffer(
         FIELDS, rules, list(range(n_branches)), capacity_transitions=CAPACITY
     )
     for branch, rule in enumerate(rules):
         fleet.load(branch, path)
-        fleet.drawers[branch].set_rule(rule)
+        fleet.samplers[branch].set_rule(rule)
     return fleet
 
 

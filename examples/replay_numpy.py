@@ -25,7 +25,7 @@ for rule in ("passive", "recency:window_transitions=500"):
         is_first = np.array([step % EPISODE == 0])
         buffer.add(is_first=is_first, regime=regime, action=action, change=change)
         if step == CHANGE_STEP:
-            buffer.drawer.record.clear()  # count draws from here on
+            buffer.sampler.record.clear()  # count draws from here on
         batch = buffer.sample(16, 1)  # (16, 1, 3)
         error = batch["change"] - response * batch["action"]
         response += 0.1 * (error * batch["action"]).mean(axis=(0, 1))

@@ -25,7 +25,7 @@ model.learn(400)
 
 env.unwrapped.m = 2.0  # kg, twice the mass
 replay.set_present_regime(1)
-replay.drawer.record.clear()  # count draws from here on
+replay.sampler.record.clear()  # count draws from here on
 model.learn(400, reset_num_timesteps=False)
 
 drawn = replay.drawn()

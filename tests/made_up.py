@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from fallow.core.results import Evaluation
+from fallow.core.results import ResultRow
 
 FRAMES = tuple(range(10_000, 130_001, 10_000))
 AFTER = FRAMES[4:]
@@ -16,7 +16,7 @@ def branch(
     j: float,
     climb: float = 4.0,
     **changes: object,
-) -> list[Evaluation]:
+) -> list[ResultRow]:
     """A branch whose mean return since the shift is `j`; `climb` each time."""
     rows = []
     for index, frame in enumerate(FRAMES):
@@ -34,13 +34,13 @@ def branch(
             "updates": frame // 4, "mean_return": mean, "returns": (mean, mean),
             "auc": 1.0 if regime and condition != "recurring" else None,
         }  # fmt: skip
-        rows.append(Evaluation(**(values | changes)))
+        rows.append(ResultRow(**(values | changes)))
     return rows
 
 
 def table(
     values: Mapping[tuple[str, str], tuple[float, ...]], **changes: object
-) -> list[Evaluation]:
+) -> list[ResultRow]:
     """Rows of branches: (condition, rule) to J of seeds 0, 1, …"""
     return [
         row

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fallow.core.results import Evaluation, write_results
+from fallow.core.results import ResultRow, write_results
 from fallow.dynamics import Condition
 from fallow.report.theory import stale_shares
 from fallow.study import Cell, Plan
-from fallow.study.folder import Study, write_plan
+from fallow.study.store import Study, write_plan
 
 SHIFT_FRAME, TRUNK_FRAMES = 40_000, 200_000
 FRAMES = tuple(range(10_000, 130_001, 10_000))
@@ -74,7 +74,7 @@ def rows(
     seeds: Sequence[int] = SEEDS,
     frames: Sequence[int] = FRAMES,
     task: str = "walker-walk",
-) -> list[Evaluation]:
+) -> list[ResultRow]:
     """All evaluations; the mean over those from 50k on is exactly the level's J."""
     return [
         _row(level, seed, frame, task)
@@ -84,7 +84,7 @@ def rows(
     ]
 
 
-def _row(level: Level, seed: int, frame: int, task: str) -> Evaluation:
+def _row(level: Level, seed: int, frame: int, task: str) -> ResultRow:
     schedule = Condition.parse(level.condition).schedule
     regime = schedule.regime(schedule.segment(frame))
     j = level.mean + SPREAD[seed % 5] * level.unit
@@ -92,7 +92,7 @@ def _row(level: Level, seed: int, frame: int, task: str) -> Evaluation:
         value = 930.0 - (150 if level.rule.startswith("recency") else 0) + seed
     else:  # rises around its mean: -4 to 4 over the nine evaluations
         value = j + 10 * ((frame - SHIFT_FRAME) // 10_000 - 5)
-    return Evaluation(
+    return ResultRow(
         task=task,
         agent="dreamer",
         preset="lean",
@@ -131,7 +131,7 @@ def _stale_share(level: Level, frame: int) -> float:
 
 def folder(
     path: Path,
-    evaluations: Sequence[Evaluation],
+    evaluations: Sequence[ResultRow],
     seeds: Sequence[int] = SEEDS,
     plan: Plan | None = None,
     **numbers: object,
@@ -152,7 +152,7 @@ def folder(
 
 
 def plan_of(
-    name: str, evaluations: Sequence[Evaluation], seeds: Sequence[int], **numbers
+    name: str, evaluations: Sequence[ResultRow], seeds: Sequence[int], **numbers
 ) -> Plan:
     """A plan that asks for just these rows: a cell for each task and condition."""
     rules: dict[tuple[str, str], dict[str, None]] = {}

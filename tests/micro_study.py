@@ -9,7 +9,7 @@ from test_fleet import MICRO
 
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet
-from fallow.core.results import Evaluation, read_results
+from fallow.core.results import ResultRow, read_results
 from fallow.study import Cell, Plan
 
 PRESET = "micro-study"
@@ -51,7 +51,7 @@ def small_plan(
     return Plan("small", (cell,), seeds=seeds, **(defaults | numbers))
 
 
-def rows_but_time(path: Path) -> list[Evaluation]:
+def rows_but_time(path: Path) -> list[ResultRow]:
     return [dataclasses.replace(row, wall_s=None) for row in read_results(path)]
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from fallow.core.results import Evaluation, write_results
+from fallow.core.results import ResultRow, write_results
 from fallow.dynamics import EPISODE_FRAMES, Condition, Worlds
 from fallow.dynamics.scripted import Scripted
 from fallow.logs import Recorder
 from fallow.study import Cell, Plan
-from fallow.study.folder import Study, write_plan
 from fallow.study.plan import PlannedBranch
+from fallow.study.store import Study, write_plan
 
 TASK = "cheetah-run"
 TRUNK_EPISODES, BRANCH_EPISODES, SHIFT_EPISODES = 12, 16, 6
@@ -103,14 +103,14 @@ def record(
                 recorder.add(action[None, None], worlds.step(action[None, None]))
 
 
-def rows_of(branch: PlannedBranch) -> list[Evaluation]:
+def rows_of(branch: PlannedBranch) -> list[ResultRow]:
     """Evaluations of one branch."""
     schedule = Condition.parse(world_condition(branch.condition)).schedule
     found = []
     for frame in FRAMES:
         value = LEVEL[branch.rule] + 5 * branch.seed + frame / 1000
         found.append(
-            Evaluation(
+            ResultRow(
                 **dataclasses.asdict(branch.label),
                 frame=TRUNK_FRAMES + frame,
                 branch_frame=frame,

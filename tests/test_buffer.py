@@ -41,7 +41,7 @@ def filled(
 
 
 def fill(buffer: Buffer, n_steps: int, episode: int = 50, begin: int = 0) -> None:
-    n_worlds = buffer.book.n_worlds
+    n_worlds = buffer.ledger.n_worlds
     for serial in range(begin, begin + n_steps):
         first = np.full(n_worlds, serial % episode == 0)
         regime = (serial // 200) % 2
@@ -115,14 +115,14 @@ def test_capacity_is_kept_however_it_is_shared(worlds, capacity, lives, rule) ->
         buffer.add_episode(world % worlds, at=steps)
         stored += steps.tolist()
     assert len(buffer) >= min(len(stored), capacity)
-    spans = buffer.book.stored()
+    spans = buffer.ledger.stored()
     pairs = [
         (int(world), int(serial))
         for world, start, stop in zip(spans.world, spans.start, spans.stop, strict=True)
         for serial in range(start, stop)
     ]
     worlds_of, serials = np.array(pairs or np.zeros((0, 2), int)).T
-    rows = buffer.book.rows(worlds_of, serials)
+    rows = buffer.ledger.rows(worlds_of, serials)
     assert set(stored[-capacity:]) <= set(buffer.storage.columns["at"][rows].tolist())
 
 
@@ -163,7 +163,7 @@ def test_running_episodes_are_left_out_on_request() -> None:
     drawn = {
         running: np.concatenate(
             [
-                filled(475, n_worlds=1, draw_running=running)
+                filled(475, n_worlds=1, sample_running=running)
                 .sample(64, 4)["serial"]
                 .ravel()
                 for _ in range(3)
@@ -180,13 +180,13 @@ def test_whole_episodes_and_steps_mix() -> None:
     buffer = Buffer(fields, n_worlds=2, capacity_transitions=1000)
     for index in range(6):
         world = index % 2
-        begin = buffer.book.heads[world]
+        begin = buffer.ledger.heads[world]
         serial = np.arange(begin, begin + 30 + index)
         buffer.add_episode(world, regime=index % 2, serial=serial)
-        heads = np.array(buffer.book.heads)
+        heads = np.array(buffer.ledger.heads)
         buffer.add(is_first=np.ones(2, bool), serial=heads)
     assert len(buffer) == sum(30 + index for index in range(6)) + 12
-    assert buffer.book.now == len(buffer) - 6
+    assert buffer.ledger.now == len(buffer) - 6
     for _ in range(50):
         batch = buffer.sample(4, 20)
         follows = ~batch["is_first"][:, 1:]
@@ -205,7 +205,7 @@ def test_an_episode_ended_by_hand_keeps_the_regime_it_ended_in() -> None:
     buffer.set_present_regime(1)
     for t in range(10, 15):  # goes on without a first step: an episode all the same
         buffer.add(is_first=np.zeros(1, bool), t=np.full(1, t))
-    assert buffer.book.episode_regimes().tolist() == [0, 1]
+    assert buffer.ledger.episode_regimes().tolist() == [0, 1]
     assert set(buffer.sample(50, 1)["t"].flat) == set(range(10, 15))
 
 
@@ -339,7 +339,7 @@ def test_errors_for_overwritten_chunks_are_left_alone() -> None:
     fill(buffer, 200, begin=600)
     late = sum(buffer.set_errors(t, np.ones(len(t.slots))) for t in tickets)
     assert 0 < late <= sum(len(t.slots) for t in tickets)
-    known = np.isfinite(buffer.book.error).sum()
+    known = np.isfinite(buffer.ledger.error).sum()
     assert known == sum(len(t.slots) for t in tickets) - late
     with pytest.raises(FallowError, match="model error of -1"):
         buffer.set_errors(tickets[0], np.full(len(tickets[0].slots), -1.0))

@@ -8,7 +8,7 @@ from test_tdmpc_fleet import MICRO
 
 from fallow.agents import compiling
 from fallow.agents.compiling import Program
-from fallow.agents.dreamer import kernels
+from fallow.agents.dreamer.gpu import kernels
 from fallow.agents.fleet import Fleet
 from fallow.agents.tdmpc.agent import TdMpc
 from fallow.core.records import Branch

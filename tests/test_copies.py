@@ -14,7 +14,7 @@ from fallow.core.errors import FallowError
 from fallow.dynamics import Worlds
 from fallow.dynamics.gym import ShiftDynamics, environment_id
 from fallow.replay import Buffer, Field
-from fallow.replay.fleet import FleetBuffer
+from fallow.replay.device_buffer import DeviceBuffer
 
 COPIES = {
     "deepcopy": copy.deepcopy,
@@ -66,7 +66,7 @@ def test_a_copy_of_a_buffer_in_files_is_in_memory(kind: str, tmp_path) -> None:
 
 def test_a_deep_copy_of_a_fleets_buffer_goes_on() -> None:
     fields = {**SMALL, "serial": Field((), "int32")}
-    buffer = FleetBuffer(fields, ["passive", "reset"], [0, 1], 1, 1000)
+    buffer = DeviceBuffer(fields, ["passive", "reset"], [0, 1], 1, 1000)
     fleets = [buffer, copy.deepcopy(buffer)]
     for each in fleets:
         for serial in range(100):

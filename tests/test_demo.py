@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fallow.core.results import Evaluation, write_results
+from fallow.core.results import ResultRow, write_results
 from fallow.demo.phrases import random_return, told_selector, told_trunks
 from fallow.demo.walker import simulate
 from fallow.diagnosis.phrases import advice
@@ -53,7 +53,7 @@ PLAN = Plan(
 
 def write_trunks(folder: Path, *reached: float) -> None:
     rows = [
-        Evaluation(
+        ResultRow(
             "cartpole-swingup", "dreamer", "tiny", "none", "passive", seed, "id", "",
             frame, frame, 0, 1, value, (value,),
         )

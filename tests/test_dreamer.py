@@ -12,16 +12,16 @@ from small_dreamer import SMALL, by_sequence, fresh, random_batch, uniform_of, u
 
 from fallow.agents.dreamer import (
     cost,
-    follow,
     latent,
     losses,
-    steps,
+    ops,
+    posterior_scan,
     train,
 )
 from fallow.agents.dreamer.config import Config
 from fallow.agents.dreamer.networks import Policy
 from fallow.agents.shared.layers import n_parameters
-from fallow.agents.shared.optimising import clipped
+from fallow.agents.shared.optimizer import clipped
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,11 @@ def test_operations_of_the_paper() -> None:
     macs = cost.macs(Config(), 24, 6)
     assert macs.prior_step == 2_886_656
     assert macs.encoder + macs.decoder == 4_218_880 + 5_791_744
-    assert (macs.reward, macs.proceeds, macs.actor) == (1_179_136, 1_049_088, 1_054_720)
+    assert (macs.reward, macs.continues, macs.actor) == (
+        1_179_136,
+        1_049_088,
+        1_054_720,
+    )
     # 738.2 without dead work, less the critic's forward pass, which is shared
     assert cost.update_flops(Config(), 24, 6) / 1e9 == pytest.approx(738.2 - 36, abs=9)
 
@@ -107,7 +111,7 @@ def test_gradients_go_straight_through() -> None:
 def test_gates_by_hand() -> None:
     """The reset gate multiplies the candidate; the update gate leans to the old."""
     reset, candidate, update, old = 0.5, -0.8, 0.3, 0.9
-    gates = steps.gates(jnp.array([reset, candidate, update]), jnp.array([old]))
+    gates = ops.gates(jnp.array([reset, candidate, update]), jnp.array([old]))
     sigmoid = lambda x: 1 / (1 + math.exp(-x))  # noqa: E731
     share = sigmoid(update - 1)
     expected = share * math.tanh(sigmoid(reset) * candidate) + (1 - share) * old
@@ -119,19 +123,19 @@ def test_gates_by_hand() -> None:
 
 def test_lambda_returns_by_hand() -> None:
     reward = jnp.array([[9.0], [1.0], [2.0]])
-    proceeds = jnp.array([[0.1], [0.5], [0.8]])
+    continues = jnp.array([[0.1], [0.5], [0.8]])
     value = jnp.array([[7.0], [3.0], [4.0]])
     last = 2 + 0.8 * 4
     first = 1 + 0.5 * (0.05 * 3 + 0.95 * last)
-    returns = losses.lambda_returns(reward, proceeds, value)
+    returns = losses.lambda_returns(reward, continues, value)
     np.testing.assert_allclose(returns[:, 0], [first, last], rtol=1e-6)
 
 
 def test_normaliser_by_hand() -> None:
-    limits, scale = losses.normalised(jnp.zeros(2), jnp.arange(101.0) * 10)
-    np.testing.assert_allclose(limits, [0.5, 9.5], rtol=1e-5)
+    return_range, scale = losses.normalized(jnp.zeros(2), jnp.arange(101.0) * 10)
+    np.testing.assert_allclose(return_range, [0.5, 9.5], rtol=1e-5)
     assert scale == pytest.approx(9.0, rel=1e-5)
-    _, scale = losses.normalised(jnp.zeros(2), jnp.arange(101.0))
+    _, scale = losses.normalized(jnp.zeros(2), jnp.arange(101.0))
     assert scale == 1  # 0.9 is below the least scale
 
 
@@ -211,5 +215,5 @@ def test_starts_are_spread_over_the_batch() -> None:
     config = dataclasses.replace(SMALL, n_starts=6)
     n = config.batch * config.length
     rows = jnp.arange(n, dtype=jnp.float32).reshape(config.length, config.batch, 1)
-    chosen = train._chosen(config, follow.State(rows, rows), jax.random.key(5))
+    chosen = train._chosen(config, posterior_scan.State(rows, rows), jax.random.key(5))
     assert (np.diff(np.asarray(chosen.deter)[:, 0]) == n / 6).all()

@@ -8,7 +8,8 @@ from conftest import assert_close
 from small_dreamer import SMALL, fresh, moved, random_batch, uniform_of
 
 from fallow.agents import compiling
-from fallow.agents.dreamer import follow, hoist, losses, stacking, tiles, train
+from fallow.agents.dreamer import deferred_grads, losses, ops, posterior_scan, train
+from fallow.agents.dreamer.gpu import launch, stack
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +31,9 @@ def gradients_of_the_model(learner, batch) -> train.WorldModel:
     return jax.jit(jax.grad(loss))(learner.model)
 
 
-def automatic_follow(*arguments):
+def automatic_scan(*arguments):
     """The same scan; the bias gets its gradient where it is added."""
-    states, products = follow._forward_scan(*arguments)
+    states, products = posterior_scan._forward_scan(*arguments)
     bias = arguments[2].bias
     return states, products.p4 + (bias - jax.lax.stop_gradient(bias))
 
@@ -41,10 +42,9 @@ def test_the_scan_by_hand_has_the_automatic_gradient(
     learner, batch, monkeypatch
 ) -> None:
     by_hand = gradients_of_the_model(learner, batch)
-    monkeypatch.setattr(
-        "fallow.agents.dreamer.rssm.follow",
-        automatic_follow,
-    )
+    # a kernel that writes in place has no automatic gradient
+    monkeypatch.setattr(launch, "available", lambda: False)
+    monkeypatch.setattr("fallow.agents.dreamer.rssm.posterior_scan", automatic_scan)
     automatic = gradients_of_the_model(learner, batch)
     assert_close(by_hand, automatic)
     assert np.abs(by_hand.rssm.initial).max() > 0
@@ -59,8 +59,8 @@ def gradients_of_the_actor(learner, batch) -> train.Actor:
     )
 
     def loss(actor):
-        limits = jnp.zeros(2)
-        given = (learner.model, learner.critic, limits, start, noise)
+        return_range = jnp.zeros(2)
+        given = (learner.model, learner.critic, return_range, start, noise)
         return losses.actor_loss(actor, *given)[0]
 
     return jax.jit(jax.grad(loss))(learner.actor)
@@ -90,10 +90,10 @@ def plain_scan(step, unroll, given, carry, xs):
     )
 
 
-def test_hoisted_gradients_are_the_automatic_ones(learner, batch, monkeypatch) -> None:
-    hoisted = gradients_of_the_actor(learner, batch)
+def test_deferred_gradients_are_the_automatic_ones(learner, batch, monkeypatch) -> None:
+    deferred = gradients_of_the_actor(learner, batch)
     monkeypatch.setattr("fallow.agents.dreamer.losses.scan", plain_scan)
-    assert_close(hoisted, gradients_of_the_actor(learner, batch))
+    assert_close(deferred, gradients_of_the_actor(learner, batch))
 
 
 @pytest.mark.parametrize("unroll", [1, 2, 4])
@@ -104,8 +104,8 @@ def test_a_scan_without_gradient_is_the_same_scan(unroll: int) -> None:
         carry.sum(),
     )
     xs = jnp.arange(12.0).reshape(4, 3)
-    given = hoist.Given(weights)
-    carry, ys = hoist.scan(step, unroll, given, jnp.zeros(3), xs)
+    given = deferred_grads.Given(weights)
+    carry, ys = deferred_grads.scan(step, unroll, given, jnp.zeros(3), xs)
     expected, ys_expected = plain_scan(step, 1, given, jnp.zeros(3), xs)
     np.testing.assert_array_equal(carry, expected)
     np.testing.assert_array_equal(np.array(ys), ys_expected)
@@ -113,15 +113,15 @@ def test_a_scan_without_gradient_is_the_same_scan(unroll: int) -> None:
 
 @pytest.mark.parametrize("shape", [(8, 384), (3, 5), ()])
 def test_steps_are_stacked_by_a_kernel_as_by_hand(monkeypatch, shape) -> None:
-    monkeypatch.setattr(tiles, "available", lambda: True)
+    monkeypatch.setattr(launch, "available", lambda: True)
     random = np.random.default_rng(0)
     parts = [jnp.asarray(random.normal(size=(2, *shape)), "float32") for _ in range(5)]
     one = [part[0] for part in parts]
-    assert stacking.fits(*one) == (shape == (8, 384))
-    by_kernel = jax.vmap(stacking.stacked)(*parts)
+    assert stack.fits(*one) == (shape == (8, 384))
+    by_kernel = jax.vmap(ops.stack_steps)(*parts)
     np.testing.assert_array_equal(by_kernel, jnp.stack(parts, 1))
     weight = jnp.asarray(random.normal(size=(5, *shape)), "float32")
-    gradients = jax.grad(lambda x: (weight * stacking.stacked(*x)).sum())(one)
+    gradients = jax.grad(lambda x: (weight * ops.stack_steps(*x)).sum())(one)
     np.testing.assert_array_equal(np.array(gradients), weight)
 
 
@@ -131,7 +131,7 @@ def test_kernels_change_no_gradient(learner, batch, monkeypatch) -> None:
         gradients_of_the_model(learner, batch),
         gradients_of_the_actor(learner, batch),
     )
-    monkeypatch.setattr(tiles, "available", lambda: True)
+    monkeypatch.setattr(launch, "available", lambda: True)
     monkeypatch.setattr(compiling, "on_processor", lambda: False)
     fused = (
         gradients_of_the_model(learner, batch),
@@ -149,6 +149,6 @@ def test_kernels_change_no_update(learner, batch, monkeypatch) -> None:
         return [metrics, update(first, jax.random.key(2))[1]]
 
     plain = told()
-    monkeypatch.setattr(tiles, "available", lambda: True)
+    monkeypatch.setattr(launch, "available", lambda: True)
     monkeypatch.setattr(compiling, "on_processor", lambda: False)
     assert_close(told(), plain, 1e-4)

@@ -8,11 +8,11 @@ import pytest
 from known_weights import DATA, known_weights
 
 from fallow.agents.dreamer import latent, losses
+from fallow.agents.dreamer.bins import BINS
 from fallow.agents.dreamer.reference import from_reference
 from fallow.agents.dreamer.rssm import Sequence
-from fallow.agents.dreamer.twohot import BINS
+from fallow.agents.shared.bins import symexp
 from fallow.agents.shared.layers import n_parameters
-from fallow.agents.shared.twohot import symexp
 from fallow.core.errors import FallowError
 
 NORM = re.compile(r"norm|_layers\.1\.")
@@ -51,7 +51,7 @@ def computed(known) -> dict[str, np.ndarray]:
     errors, states = losses.model_errors(model, batch, None)
     embed = model.embed(batch["observation"])
     sequence = Sequence(embed, batch["action"], batch["is_first"], None)
-    _, posterior = model.rssm.observe(model.rssm.nothing(2), sequence)
+    _, posterior = model.rssm.observe(model.rssm.zero_state(2), sequence)
     logits = posterior()
     start = model.rssm.start()
     feature = states.feature
@@ -80,8 +80,8 @@ def computed(known) -> dict[str, np.ndarray]:
         "decoder_loss": errors.decoder,
         "reward_estimate": BINS.estimate(model.reward(feature))[..., None],
         "reward_loss": errors.reward,
-        "cont_mean": jax.nn.sigmoid(model.proceeds(feature)),
-        "cont_loss": errors.proceeds,
+        "cont_mean": jax.nn.sigmoid(model.continues(feature)),
+        "cont_loss": errors.continues,
         "actor_mean": policy.mean,
         "actor_mode": policy.mean,
         "actor_std": policy.std,

@@ -18,11 +18,12 @@ from small_dreamer import by_sequence, moved, random_batch
 
 from fallow.agents import compiling
 from fallow.agents.compiling import GPU_OPTIONS
-from fallow.agents.dreamer import losses, steps, tiles, train
+from fallow.agents.dreamer import losses, ops, train
 from fallow.agents.dreamer.agent import Dreamer
 from fallow.agents.dreamer.config import PRESETS, Config
+from fallow.agents.dreamer.gpu import launch
 
-ON_GPU = tiles.on_gpu()
+ON_GPU = launch.on_gpu()
 N_BRANCHES = 5 if ON_GPU else 1
 N_TIMES = 6 if ON_GPU else 1
 """Calls of one program with the same numbers."""
@@ -73,8 +74,8 @@ def gradients(
     each = []
     for _ in range(n_times):
         state, _ = update(*given)
-        moments = state.model_moments, state.actor_moments, state.critic_moments
-        means = [*(optax.tree.get(own, "mu") for own in moments), state.limits]
+        opt_state = state.model_opt_state, state.actor_opt_state, state.critic_opt_state
+        means = [*(optax.tree.get(own, "mu") for own in opt_state), state.limits]
         leaves, _ = jax.tree_util.tree_flatten_with_path(means)
         each.append({jax.tree_util.keystr(k): np.asarray(x) for k, x in leaves})
     return each
@@ -92,9 +93,9 @@ def test_gradients_are_those_of_float32(monkeypatch, preset) -> None:
     learner = learners(config)
     monkeypatch.setattr(jax.random, "uniform", settled)
     with monkeypatch.context() as plainly, jax.default_matmul_precision("highest"):
-        plainly.setattr(tiles, "available", lambda: False)
+        plainly.setattr(launch, "available", lambda: False)
         (exact,) = gradients(dataclasses.replace(config, compute="float32"), learner)
-    monkeypatch.setattr(tiles, "available", lambda: True)
+    monkeypatch.setattr(launch, "available", lambda: True)
     monkeypatch.setattr(compiling, "on_processor", lambda: False)
     first, *others = gradients(config, learner, N_TIMES)
     assert len(exact) > 60
@@ -117,14 +118,14 @@ def test_draws_are_the_plain_ones(monkeypatch, preset) -> None:
 
     def drawn() -> np.ndarray:
         def draw(product: jax.Array, uniform: jax.Array) -> jax.Array:
-            return steps.draw(steps.Logits(product, bias, shape), uniform)
+            return ops.draw(ops.Logits(product, bias, shape), uniform)
 
         given = jnp.asarray(product, config.compute)
         return np.asarray(jax.jit(jax.vmap(draw))(given, uniform), np.float32)
 
-    monkeypatch.setattr(tiles, "available", lambda: False)
+    monkeypatch.setattr(launch, "available", lambda: False)
     plain = drawn()
-    monkeypatch.setattr(tiles, "available", lambda: True)
+    monkeypatch.setattr(launch, "available", lambda: True)
     own = drawn()
     assert (own.reshape(*own.shape[:-1], *shape).sum(-1) == 1).all()
     # a number that lies on the border of two classes may fall on either side
@@ -149,7 +150,7 @@ def test_acts_are_those_of_float32(monkeypatch, preset, n_worlds) -> None:
         act = jax.jit(
             jax.vmap(partial(agent.act, explore=True)), compiler_options=options
         )
-        nothing = agent.nothing(n_worlds)
+        nothing = agent.initial_carry(n_worlds)
         carry = jax.tree.map(lambda x: jnp.stack([x] * N_BRANCHES), nothing)
         found = []
         for observation, is_first in zip(seen, begins, strict=True):
@@ -159,9 +160,9 @@ def test_acts_are_those_of_float32(monkeypatch, preset, n_worlds) -> None:
         return np.stack(found)
 
     with monkeypatch.context() as plainly, jax.default_matmul_precision("highest"):
-        plainly.setattr(tiles, "available", lambda: False)
+        plainly.setattr(launch, "available", lambda: False)
         exact = acted(dataclasses.replace(config, compute="float32"))
-    monkeypatch.setattr(tiles, "available", lambda: True)
+    monkeypatch.setattr(launch, "available", lambda: True)
     monkeypatch.setattr(compiling, "on_processor", lambda: False)
     np.testing.assert_allclose(acted(config), exact, atol=0.03)
     assert np.ptp(exact, axis=0).mean() > 0.1  # what is seen matters

@@ -197,10 +197,10 @@ def test_decisions_are_right_where_the_better_rule_was_chosen(tmp_path: Path) ->
     gain, both = rows["Gain reduction"], rows["All changes"]
     assert (gain["histories"], gain["changes found"]) == ("3", "3 of 3")
     assert (gain["right"], gain["right, the paper"]) == ("1 of 2", "3 of 5")
-    judged = [r for r in results[:3] if isinstance(r, Judgement)]
-    mean = np.mean([one.decision.magnitude.value for one in judged])
+    evaluation = [r for r in results[:3] if isinstance(r, Judgement)]
+    mean = np.mean([one.decision.magnitude.value for one in evaluation])
     assert (gain["m_hat"], gain["m_hat, the paper"]) == (f"{mean:.2f}", "0.43")
-    middle = np.median([one.changes[0].delay for one in judged])
+    middle = np.median([one.changes[0].delay for one in evaluation])
     assert gain["decision delay, episodes"] == f"{middle:.1f}"
     assert (both["right"], both["right, the paper"]) == ("3 of 4", "19 of 24")
     assert "Not counted as right or wrong: gain, seed 2: a D of 0." in made.notes

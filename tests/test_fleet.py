@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from fallow.agents import AGENTS, memory, saving
+from fallow.agents import AGENTS, checkpoints, memory
 from fallow.agents.dreamer.agent import Dreamer
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet, LearningError, build_agent
@@ -122,12 +122,12 @@ def test_a_fleet_goes_on_as_if_never_stopped(three: Fleet, tmp_path) -> None:
     first = fleet_of(*three.branches)
     first.record(tmp_path / "histories")
     lived(first, 80)
-    saving.save(first, tmp_path / "saved")
+    checkpoints.save(first, tmp_path / "saved")
     kept = {p.name: p.read_bytes() for p in (tmp_path / "saved").iterdir()}
     lived(first, 85)  # goes on, and is killed
     first.close()
     again = fleet_of(*three.branches)
-    saving.load(again, tmp_path / "saved", tmp_path / "histories")
+    checkpoints.load(again, tmp_path / "saved", tmp_path / "histories")
     assert again.n_steps == 80
     lived(again)
     for index in range(3):
@@ -137,16 +137,16 @@ def test_a_fleet_goes_on_as_if_never_stopped(three: Fleet, tmp_path) -> None:
 
 
 def test_one_branch_out_of_a_fleet_begins_others(three: Fleet, tmp_path) -> None:
-    saving.save(three, tmp_path / "trunk")
-    place = saving.Place(tmp_path / "trunk", 1)
+    checkpoints.save(three, tmp_path / "trunk")
+    place = checkpoints.CheckpointPath(tmp_path / "trunk", 1)
     branches = (
         Branch(1, "gain:shift_frame=420", "recency:window_transitions=80"),
         Branch(1, "none", "passive"),
     )
     fleet = fleet_of(*branches)
-    saving.begin(fleet, [place, place])
+    checkpoints.begin(fleet, [place, place])
     assert fleet.frame == three.frame
-    assert [str(d.rule) for d in fleet.buffer.drawers] == [b.rule for b in branches]
+    assert [str(d.rule) for d in fleet.buffer.samplers] == [b.rule for b in branches]
     for branch in range(2):
         assert_equal_states(fleet, branch, three, 1)
     lived(fleet, STEPS + 15)
@@ -157,33 +157,33 @@ def test_one_branch_out_of_a_fleet_begins_others(three: Fleet, tmp_path) -> None
 
 
 def test_a_body_that_changes_at_the_branch_point_is_noted(three, tmp_path) -> None:
-    saving.save(three, tmp_path / "saved")
+    checkpoints.save(three, tmp_path / "saved")
     now = f"gain:shift_frame={three.frame}"
     later = f"gain:shift_frame={three.frame + 8}"
     fleet = fleet_of(Branch(1, now, "reset"), Branch(1, later, "reset"))
-    saving.begin(fleet, [saving.Place(tmp_path / "saved", 1)] * 2)
-    first, second = fleet.buffer.books
+    checkpoints.begin(fleet, [checkpoints.CheckpointPath(tmp_path / "saved", 1)] * 2)
+    first, second = fleet.buffer.ledgers
     assert first.changes == [first.now] and second.changes == []
-    saving.save(fleet, tmp_path / "again")
+    checkpoints.save(fleet, tmp_path / "again")
     resumed = fleet_of(*fleet.branches)
-    saving.load(resumed, tmp_path / "again")
-    assert resumed.buffer.books[0].changes == first.changes
+    checkpoints.load(resumed, tmp_path / "again")
+    assert resumed.buffer.ledgers[0].changes == first.changes
 
 
 def test_a_branch_that_has_not_learned_yet_can_be_saved(three, tmp_path) -> None:
     """Where others have: after a reset there is nothing to learn from at first."""
-    saving.save(three, tmp_path / "trunk")
+    checkpoints.save(three, tmp_path / "trunk")
     changes = f"gain:shift_frame={three.frame}"
     branches = Branch(0, "none", "passive"), Branch(0, changes, "reset")
     fleet = fleet_of(*branches)
-    saving.begin(fleet, [saving.Place(tmp_path / "trunk", 0)] * 2)
+    checkpoints.begin(fleet, [checkpoints.CheckpointPath(tmp_path / "trunk", 0)] * 2)
     fleet.step()
     before = three.updates[0]
     assert fleet.updates.tolist() == [before + 2, before]  # the second one waits
     fleet.check_finite()
-    saving.save(fleet, tmp_path / "saved")
+    checkpoints.save(fleet, tmp_path / "saved")
     resumed = fleet_of(*branches)
-    saving.load(resumed, tmp_path / "saved")
+    checkpoints.load(resumed, tmp_path / "saved")
     resumed.check_finite()
 
 
@@ -204,15 +204,15 @@ def test_evaluation_touches_nothing_and_is_shared_by_seed() -> None:
     fleet = lived(fleet_of(Branch(3), Branch(3, "none", RULES[1]), Branch(4)), 72)
     before = branch_of(fleet, 0)
     worlds, clock = fleet.worlds.save(), fleet.frame
-    stored = [book.now for book in fleet.buffer.books]
+    stored = [ledger.now for ledger in fleet.buffer.ledgers]
     returns = fleet.evaluate(n_episodes=2)
     assert returns.shape == (3, 2) and (returns >= 0).all()
     np.testing.assert_array_equal(returns, fleet.evaluate(n_episodes=2))
-    starts = fleet._evaluation.start_state
+    starts = fleet._evaluation_worlds.start_state
     np.testing.assert_array_equal(starts[0], starts[1])
     assert not np.array_equal(starts[0], starts[2])
     assert fleet.frame == clock
-    assert stored == [book.now for book in fleet.buffer.books]
+    assert stored == [ledger.now for ledger in fleet.buffer.ledgers]
     for a, b in zip(before, branch_of(fleet, 0), strict=True):
         np.testing.assert_array_equal(a, b)
     for name, values in fleet.worlds.save().items():
@@ -222,15 +222,17 @@ def test_evaluation_touches_nothing_and_is_shared_by_seed() -> None:
 def test_graded_gets_its_errors_from_the_model(monkeypatch) -> None:
     monkeypatch.setattr("fallow.agents.fleet.SWEEP_STEPS", 35)
     fleet = lived(fleet_of(Branch(0, "none", "graded")), 150)
-    book = fleet.buffer.books[0]
-    finished = book.slots(finished=True)
-    assert len(finished) > 0 and (book.error[finished] > 0).all()
+    ledger = fleet.buffer.ledgers[0]
+    finished = ledger.slots(finished=True)
+    assert len(finished) > 0 and (ledger.error[finished] > 0).all()
 
 
 def test_changes_are_noted_for_reset() -> None:
     fleet = fleet_of(Branch(0, "gain:shift_frame=80", "reset"))
     lived(fleet, 75)
-    assert fleet.buffer.books[0].changes == [21]  # 20 steps of 4 frames, and the start
+    assert fleet.buffer.ledgers[0].changes == [
+        21
+    ]  # 20 steps of 4 frames, and the start
 
 
 # -------------------------------------------------------------------- bad input
@@ -238,20 +240,20 @@ def test_changes_are_noted_for_reset() -> None:
 
 def test_numbers_that_are_none_stop_the_run(tmp_path) -> None:
     fleet = lived(fleet_of(Branch(0)), 80)
-    saving.save(fleet, tmp_path / "saved")
+    checkpoints.save(fleet, tmp_path / "saved")
     fleet.state = jax.tree.map(
         lambda x: x * np.nan if x.dtype == np.float32 else x, fleet.state
     )
     fleet.learn(1)
     with pytest.raises(LearningError, match=r"of branch 0 .* is nan after"):
-        saving.save(fleet, tmp_path / "saved")
+        checkpoints.save(fleet, tmp_path / "saved")
     again = fleet_of(Branch(0))
-    saving.load(again, tmp_path / "saved")
+    checkpoints.load(again, tmp_path / "saved")
     assert again.n_steps == 80
 
 
 def test_a_full_disk_keeps_the_last_checkpoint(three, tmp_path, monkeypatch) -> None:
-    saving.save(three, tmp_path / "saved")
+    checkpoints.save(three, tmp_path / "saved")
     write, n_written = arrayfile.save, iter(range(100))
 
     def fails_on_the_third(*arguments) -> None:
@@ -261,37 +263,41 @@ def test_a_full_disk_keeps_the_last_checkpoint(three, tmp_path, monkeypatch) -> 
 
     monkeypatch.setattr(arrayfile, "save", fails_on_the_third)
     with pytest.raises(OSError, match="No space"):
-        saving.save(three, tmp_path / "saved")
+        checkpoints.save(three, tmp_path / "saved")
     monkeypatch.undo()
     assert [p.name for p in tmp_path.iterdir()] == ["saved"]
-    saving.load(fleet_of(*three.branches), tmp_path / "saved")
+    checkpoints.load(fleet_of(*three.branches), tmp_path / "saved")
 
 
 def test_a_kill_between_two_renames_loses_nothing(three, tmp_path) -> None:
-    saving.save(three, tmp_path / "saved")
+    checkpoints.save(three, tmp_path / "saved")
     shutil.move(tmp_path / "saved", tmp_path / "saved.old")
-    assert saving.found(tmp_path / "saved") == tmp_path / "saved.old"
-    saving.load(fleet_of(*three.branches), tmp_path / "saved")
+    assert checkpoints.found(tmp_path / "saved") == tmp_path / "saved.old"
+    checkpoints.load(fleet_of(*three.branches), tmp_path / "saved")
 
 
 def test_checkpoints_of_others_are_refused(three, tmp_path) -> None:
-    saving.save(three, tmp_path / "saved")
+    checkpoints.save(three, tmp_path / "saved")
     with pytest.raises(FallowError, match="no checkpoint at"):
-        saving.load(fleet_of(Branch(0)), tmp_path / "nothing")
-    places = [saving.Place(tmp_path / "saved", index) for index in range(2)]
+        checkpoints.load(fleet_of(Branch(0)), tmp_path / "nothing")
+    places = [
+        checkpoints.CheckpointPath(tmp_path / "saved", index) for index in range(2)
+    ]
     with pytest.raises(FallowError, match="2 saved branches for 1"):
-        saving.begin(fleet_of(Branch(0)), places)
+        checkpoints.begin(fleet_of(Branch(0)), places)
     with pytest.raises(FallowError, match=r"there is no branch at .*007\.agent"):
-        saving.begin(fleet_of(Branch(0)), [saving.Place(tmp_path / "saved", 7)])
+        checkpoints.begin(
+            fleet_of(Branch(0)), [checkpoints.CheckpointPath(tmp_path / "saved", 7)]
+        )
     larger = Dreamer("micro", dataclasses.replace(MICRO, n_deter=16), 3, 1)
     with pytest.raises(FallowError, match="saved with n_deter=8, and this fleet has"):
-        saving.begin(Fleet(TASK, larger, [Branch(0)], 4000), places[:1])
+        checkpoints.begin(Fleet(TASK, larger, [Branch(0)], 4000), places[:1])
     quicker = Dreamer("micro", dataclasses.replace(MICRO, unroll=2), 3, 1)
-    saving.begin(Fleet(TASK, quicker, [Branch(0)], 4000), places[:1])
+    checkpoints.begin(Fleet(TASK, quicker, [Branch(0)], 4000), places[:1])
     other = Dreamer("micro", MICRO, 5, 1)
     with pytest.raises(FallowError, match="saved for task 'pendulum-swingup'"):
         fleet = Fleet("cartpole-swingup", other, [Branch(0)], 4000)
-        saving.begin(fleet, places[:1])
+        checkpoints.begin(fleet, places[:1])
 
 
 def test_bad_choices_are_named() -> None:

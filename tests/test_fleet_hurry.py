@@ -15,16 +15,16 @@ import pytest
 from test_fleet import MICRO
 
 from fallow.agents.compiling import keep_compiled
-from fallow.agents.dreamer import tiles
 from fallow.agents.dreamer.agent import Dreamer
 from fallow.agents.dreamer.config import PRESETS
+from fallow.agents.dreamer.gpu import launch
 from fallow.agents.fleet import Fleet
 from fallow.agents.programs import Programs
 from fallow.core.records import Branch
 from fallow.dynamics import TASKS
-from fallow.replay.fleet import FleetBuffer
+from fallow.replay.device_buffer import DeviceBuffer
 
-ON_GPU = tiles.on_gpu()
+ON_GPU = launch.on_gpu()
 TASK = "walker-walk" if ON_GPU else "pendulum-swingup"
 LEAN = dataclasses.replace(
     PRESETS["lean"], prefill_transitions=300, pretrain_updates=20
@@ -39,13 +39,13 @@ def lived(evaluate: str) -> tuple[Fleet, np.ndarray]:
     agent = Dreamer("hurry", LEAN if ON_GPU else MICRO, *sizes)
     branches = [Branch(0), Branch(1), Branch(2, rule="recency:window_transitions=100")]
     fleet = Fleet(TASK, agent, branches, capacity_transitions=4000)
-    judged = None
+    evaluation = None
     while fleet.n_steps < N_STEPS:
         fleet.step()
         if fleet.n_steps == EVALUATED_AT:
-            judged = getattr(fleet, evaluate)(2)
+            evaluation = getattr(fleet, evaluate)(2)
     jax.block_until_ready(fleet.state)
-    return fleet, judged if evaluate == "evaluate" else judged.finish()
+    return fleet, evaluation if evaluate == "evaluate" else evaluation.finish()
 
 
 def waiting(function):
@@ -77,7 +77,7 @@ def hurried(tmp_path_factory) -> Iterator[tuple[Fleet, np.ndarray]]:
 
 
 def test_waiting_changes_nothing(hurried, monkeypatch) -> None:
-    for own, name in ((Programs, "update"), (Programs, "act"), (FleetBuffer, "add")):
+    for own, name in ((Programs, "update"), (Programs, "act"), (DeviceBuffer, "add")):
         monkeypatch.setattr(own, name, waiting(getattr(own, name)))
     begun = Fleet.__init__
 

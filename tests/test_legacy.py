@@ -12,10 +12,10 @@ from fallow.core.results import read_results
 from fallow.dynamics.conditions import Condition
 from fallow.report.study_page import tables
 from fallow.study.engines import run_study
-from fallow.study.folder import read_study
 from fallow.study.plan import Plan
 from fallow.study.results import read_study_results
 from fallow.study.rows import modern_condition, modern_rule, read_rows
+from fallow.study.store import read_study
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = Path(__file__).parent / "data" / "before" / "study-algorithm-1.tar.gz"

@@ -13,8 +13,8 @@ import pytest
 from micro_study import UPDATES_PER_SAVE, in_worker, rows_but_time, small_plan
 
 from fallow.study.engines import run_study
-from fallow.study.folder import open_study
 from fallow.study.status import status_of
+from fallow.study.store import open_study
 
 ray = pytest.importorskip("ray", reason="ray is an extra: make test-extras")
 

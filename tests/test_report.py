@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from fallow.core.errors import FallowError
 from fallow.core.results import (
-    Evaluation,
+    ResultRow,
     append_results,
     read_results,
     write_results,
@@ -23,9 +23,9 @@ from fallow.core.results import (
 from fallow.report import advantages, comparison, pictures, study_page
 from fallow.report.missing import missing
 from fallow.report.saving import Picture, file_name, named_apart
-from fallow.study.folder import Study, write_plan
 from fallow.study.named import STUDIES
 from fallow.study.results import read_study_results, together
+from fallow.study.store import Study, write_plan
 
 GAIN = [level for level in made_up.table1() if level.condition == "gain"]
 PAIR = GAIN[:2]
@@ -45,7 +45,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def text_of(tmp_path: Path) -> Callable[..., str]:
     """The page of some rows, without its files."""
 
-    def make(rows: list[Evaluation], name: str = "mine", **plan: object) -> str:
+    def make(rows: list[ResultRow], name: str = "mine", **plan: object) -> str:
         folder = made_up.folder(tmp_path / name, rows, **plan)
         return study_page.render(study_page.content_of(read_study_results(folder)))
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fallow.core.errors import FallowError
 from fallow.replay import RULES, Buffer, Field, Rule, register
-from fallow.replay.book import CHUNK, Book
+from fallow.replay.ledger import CHUNK, Ledger
 from fallow.replay.rules import Graded
 from fallow.replay.spans import Spans
 
@@ -44,7 +44,7 @@ def test_stale_shares_equal_the_closed_forms_by_sampling(n_new: int) -> None:
     buffer = two_regimes(OLD, n_new, "passive")
     for name, expected in CLOSED_FORMS[n_new].items():
         buffer.rule = WITH_OPTIONS[name]
-        buffer.drawer.record.clear()
+        buffer.sampler.record.clear()
         for _ in range(400):
             buffer.sample(16, 64)
         drawn, allowed = buffer.drawn().stale_share, buffer.composition().stale_share
@@ -66,12 +66,12 @@ def test_a_batch_of_wmar_comes_wholly_from_one_half() -> None:
 
 
 def kept_chunks(rule: str, n_chunks: int, capacity: int, seed: int) -> np.ndarray:
-    book = Book(1, capacity, seed)
+    ledger = Ledger(1, capacity, seed)
     chosen = Rule.parse(rule)
     for serial in range(n_chunks * CHUNK + 1):
-        book.advance(0, serial == 0, serial, chosen.victim)
-        book.now += 1
-    return chosen.parts(book)[-1].start // CHUNK
+        ledger.advance(0, serial == 0, serial, chosen.victim)
+        ledger.now += 1
+    return chosen.parts(ledger)[-1].start // CHUNK
 
 
 @pytest.mark.parametrize("stretch", [1, 4])
@@ -108,9 +108,9 @@ def test_a_reservoir_never_shows_more_than_its_budget() -> None:
 @pytest.mark.parametrize("rule", ["reservoir", "wmar:long_transitions=10000"])
 def test_all_is_kept_as_long_as_it_fits(rule: str) -> None:
     buffer = two_regimes(8_000, 2_000, rule)
-    assert buffer.drawer.parts()[-1].n_steps == 10_000
+    assert buffer.sampler.parts()[-1].n_steps == 10_000
     buffer.add(is_first=np.full(1, True), serial=np.full(1, 10_000, np.int32))
-    assert 9_400 < buffer.drawer.parts()[-1].n_steps < 10_000  # what is finished
+    assert 9_400 < buffer.sampler.parts()[-1].n_steps < 10_000  # what is finished
 
 
 def test_a_long_stretch_has_many_sequences() -> None:
@@ -134,7 +134,7 @@ def test_a_full_wmar_keeps_its_newest_and_its_sample() -> None:
     for serial in range(30_000):
         is_first = np.full(1, serial % 500 == 0)
         buffer.add(is_first=is_first, serial=np.full(1, serial, np.int32))
-    newest, sample = buffer.drawer.parts()
+    newest, sample = buffer.sampler.parts()
     assert newest.n_steps == 1000 and newest.start.min() == 29_000
     assert sample.n_steps == 2000 // CHUNK * CHUNK
     assert sample.start.min() < 15_000  # not just the latest
@@ -177,7 +177,7 @@ def test_graded_weights_by_hand() -> None:
     (ticket, _), *rest = buffer.sweep()
     assert len(ticket.slots) == 4 and not rest
     buffer.set_errors(ticket, np.array([1.0, 1.0, 2.0, 0.5]))
-    (spans,) = Graded().parts(buffer.book)
+    (spans,) = Graded().parts(buffer.ledger)
     expected = np.exp(-(np.array([1.0, 1.0, 2.0, 0.5, 1.0]) - 1))  # the last is unknown
     np.testing.assert_allclose(spans.weight, expected)
 
@@ -187,7 +187,7 @@ def test_curious_prefers_what_was_never_drawn() -> None:
     for _ in range(40):
         buffer.sample(4, 64)
         buffer.set_present_regime(1)  # weights are worked out anew
-    visits = buffer.book.visits[buffer.book.slots(finished=True)]
+    visits = buffer.ledger.visits[buffer.ledger.slots(finished=True)]
     assert visits.min() > 0.4 * visits.mean()
 
 
@@ -218,7 +218,7 @@ def test_recency_counts_the_steps_of_all_worlds() -> None:
     buffer = Buffer({"t": Field((), "int64")}, 4, 10_000, rule)
     for t in range(300):
         buffer.add(is_first=np.full(4, t % 50 == 0), t=np.full(4, t))
-    assert buffer.drawer.parts()[0].n_steps == 100
+    assert buffer.sampler.parts()[0].n_steps == 100
     assert set(np.unique(buffer.sample(200, 4)["t"])) == set(range(275, 300))
 
 
@@ -257,9 +257,9 @@ def test_a_rule_with_impossible_weights_is_refused(weight: float) -> None:
     class Broken(Rule):
         name = "broken"
 
-        def parts(self, book: Book) -> tuple[Spans, ...]:
-            slots = book.slots()
-            return (book.chunk_spans(slots, np.full(len(slots), weight)),)
+        def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
+            slots = ledger.slots()
+            return (ledger.chunk_spans(slots, np.full(len(slots), weight)),)
 
     buffer = two_regimes(200, 10, "passive")
     buffer.rule = Broken()
@@ -279,8 +279,8 @@ def test_a_new_rule_is_one_small_class() -> None:
 
         n_steps: int = 10
 
-        def parts(self, book: Book) -> tuple[Spans, ...]:
-            stored = book.stored()
+        def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
+            stored = ledger.stored()
             stop = np.minimum(stored.stop, stored.start + self.n_steps)
             return (Spans(stored.world, stored.start, stop),)
 
@@ -324,7 +324,7 @@ def test_reservoir_by_episodes_equals_a_list_of_episodes(
         steps = list(range(step, step + length))
         step += length
         buffer.add_episode(world % n_worlds, at=np.array(steps))
-        finished.append((buffer.book.episodes["key"][len(finished)], steps))
+        finished.append((buffer.ledger.episodes["key"][len(finished)], steps))
     for serial in range(7):  # running ones are sampled from their first row
         first = np.full(n_worlds, serial == 0)
         buffer.add(is_first=first, at=np.arange(step, step + n_worlds))
@@ -341,11 +341,11 @@ def test_reservoir_by_episodes_equals_a_list_of_episodes(
 
 def sampled_steps(buffer: Buffer) -> set[int]:
     """What can be sampled, read from the bytes themselves."""
-    (spans,) = buffer.drawer.parts()
+    (spans,) = buffer.sampler.parts()
     found: set[int] = set()
     for world, start, stop in zip(spans.world, spans.start, spans.stop, strict=True):
         serial = np.arange(start, stop)
-        rows = buffer.book.rows(np.full(len(serial), world), serial)
+        rows = buffer.ledger.rows(np.full(len(serial), world), serial)
         found |= set(buffer.storage.columns["at"][rows].tolist())
     return found
 
@@ -388,7 +388,7 @@ def test_reservoir_by_episodes_in_a_full_buffer() -> None:
     kept = sampled_steps(buffer)
     episodes = {at // 65 for at in kept}
     assert kept == {65 * e + i for e in episodes for i in range(65)}
-    keys = buffer.book.episodes["key"]
+    keys = buffer.ledger.episodes["key"]
     assert episodes == set(np.argsort(-keys)[:10].tolist())
 
 

@@ -122,7 +122,7 @@ def test_time_limits(handle: bool) -> None:
     terminal = batch.dones[:, 0][batch.observations[:, 0] == 1]
     assert set(over.tolist()) == {0.0 if handle else 1.0}
     assert set(terminal.tolist()) == {1.0}
-    assert buffer.replay.book.episodes.n == 2
+    assert buffer.replay.ledger.episodes.n == 2
 
 
 @pytest.mark.parametrize("n_envs", [1, 3])

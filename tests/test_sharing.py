@@ -16,10 +16,10 @@ from fallow.logs import Recorder, read_history, resimulate
 from fallow.logs.compact import compact
 from fallow.logs.joining import read_joined
 from fallow.study import Cell, Plan
-from fallow.study.folder import mark_done, open_study
 from fallow.study.results import read_study_results as read_for_report
 from fallow.study.sharing import share
 from fallow.study.status import status_of
+from fallow.study.store import mark_done, open_study
 
 TRUTHS = {"gain": LOST, "recurring": AGAIN}
 

@@ -22,8 +22,8 @@ from fallow.agents.fleet import build_agent
 from fallow.logs import read_history
 from fallow.study.engines import run_study
 from fallow.study.fleets import updates_until
-from fallow.study.folder import read_study
 from fallow.study.status import status_of
+from fallow.study.store import read_study
 
 N_KILLS = 3
 PLAN = small_plan()
@@ -96,7 +96,7 @@ def test_histories_of_trunks_and_branches_follow_each_other(whole) -> None:
 
 def test_a_finished_study_is_left_alone(whole, monkeypatch) -> None:
     before = (whole / "results.csv").read_bytes()
-    monkeypatch.setattr("fallow.study.running.Fleet", None)
+    monkeypatch.setattr("fallow.study.runner.Fleet", None)
     run_study(PLAN, whole)
     assert (whole / "results.csv").read_bytes() == before
     status = status_of(whole)

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from fallow.agents.results import book_auc
+from fallow.agents.result_table import ledger_auc
 from fallow.dynamics.conditions import Condition
-from fallow.replay.book import Book
+from fallow.replay.ledger import Ledger
 from fallow.replay.staleness import mean_auc
 
 
@@ -15,18 +15,18 @@ def auc_of(condition: str, n_worlds: int = 4) -> float | None:
     own = Condition.parse(condition)
     schedule = dataclasses.replace(own.schedule, shift_frame=240_000)
     frames_per_step, steps = 2 * n_worlds, 500
-    book, aucs = Book(n_worlds, 1_000), []  # the capacity is nothing to it
-    book.advance_all([True] * n_worlds, None)
+    ledger, aucs = Ledger(n_worlds, 1_000), []  # the capacity is nothing to it
+    ledger.advance_all([True] * n_worlds, None)
     for step in range(330_000 // frames_per_step):
         frame = step * frames_per_step
-        book.present_regime = schedule.regime(schedule.segment(frame))
-        book.advance_all([False] * n_worlds, None)
+        ledger.present_regime = schedule.regime(schedule.segment(frame))
+        ledger.advance_all([False] * n_worlds, None)
         frame += frames_per_step
         if (step + 1) % steps == 0:  # episodes end, and the next ones begin at once
-            book.advance_all([True] * n_worlds, None)
+            ledger.advance_all([True] * n_worlds, None)
         if frame > 240_000 and frame % 10_000 == 0:
             regime = schedule.regime(schedule.segment(frame))
-            aucs.append(book_auc(book, regime))
+            aucs.append(ledger_auc(ledger, regime))
     assert len(aucs) == 9
     return mean_auc(aucs)
 
@@ -48,13 +48,13 @@ def test_auc_of_the_protocol(condition: str, expected: float) -> None:
 
 
 def test_auc_where_there_is_none() -> None:
-    book = Book(1, 1_000)
-    book.advance_all([True], None)
-    assert book_auc(book, 0) is None  # no transition yet
-    assert book_auc(book, -1) is None  # no regimes
+    ledger = Ledger(1, 1_000)
+    ledger.advance_all([True], None)
+    assert ledger_auc(ledger, 0) is None  # no transition yet
+    assert ledger_auc(ledger, -1) is None  # no regimes
     for regime in (0, 1):
-        book.present_regime = regime
+        ledger.present_regime = regime
         for _ in range(10):
-            book.advance_all([False], None)
-        book.end_episode(0)
-    assert book_auc(book, 1) == 1.0 and book_auc(book, 0) == 0.0
+            ledger.advance_all([False], None)
+        ledger.end_episode(0)
+    assert ledger_auc(ledger, 1) == 1.0 and ledger_auc(ledger, 0) == 0.0

@@ -14,18 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from fallow.agents import saving, training
+from fallow.agents import checkpoints, training
 from fallow.agents.fleet import LearningError
 from fallow.core.errors import FallowError
 from fallow.core.lock import Locked, is_held, lock
-from fallow.core.results import Evaluation, read_results, write_results
-from fallow.study import Cell, Plan, engines, running
+from fallow.core.results import ResultRow, read_results, write_results
+from fallow.study import Cell, Plan, engines, runner
 from fallow.study import trunks as trunks_module
 from fallow.study.engines import run_study
-from fallow.study.folder import open_study, read_study
 from fallow.study.merge import merge
 from fallow.study.named import part
 from fallow.study.status import status_of
+from fallow.study.store import open_study, read_study
 
 CELL = Cell("cartpole-swingup", "dreamer", ("none", "gain"), ("passive", "reset"))
 PLAN = Plan(
@@ -50,7 +50,7 @@ class Pretender:
     def make(self, task, agent, branches, capacity):
         return self.fleet(branches)
 
-    def live(self, fleet, leg, folder, labels, watch=None, begin=None):
+    def train_until(self, fleet, phase, folder, labels, watch=None, begin=None):
         saved = folder / "checkpoint"
         if saved.exists() and "damaged" in (saved / "000.agent").read_text():
             raise training.Damaged(f"{saved / '000.agent'}: its checksum is wrong")
@@ -65,10 +65,10 @@ class Pretender:
             history.parent.mkdir(exist_ok=True)
             history.write_text(f"{label.seed} {label.rule}")
         rows = [
-            Evaluation(
+            ResultRow(
                 **dataclasses.asdict(label),
-                frame=leg.until_frame,
-                branch_frame=leg.until_frame - leg.begin_frame,
+                frame=phase.until_frame,
+                branch_frame=phase.until_frame - phase.begin_frame,
                 regime=0,
                 updates=1,
                 mean_return=float(label.seed),
@@ -95,10 +95,12 @@ class Pretender:
 @pytest.fixture
 def pretender(monkeypatch) -> Pretender:
     pretender = Pretender()
-    for module in (running, trunks_module):
+    for module in (runner, trunks_module):
         monkeypatch.setattr(module, "Fleet", pretender.make)
-    monkeypatch.setattr(training, "live", pretender.live)
-    monkeypatch.setattr(saving.Place, "fingerprint", pretender.fingerprint)
+    monkeypatch.setattr(training, "train_until", pretender.train_until)
+    monkeypatch.setattr(
+        checkpoints.CheckpointPath, "fingerprint", pretender.fingerprint
+    )
     return pretender
 
 
@@ -110,7 +112,7 @@ def done(pretender, tmp_path) -> Path:
     return tmp_path / "done"
 
 
-def table(folder: Path) -> list[Evaluation]:
+def table(folder: Path) -> list[ResultRow]:
     return read_results(folder / "results.csv")
 
 
@@ -189,12 +191,12 @@ def test_a_damaged_trunk_is_trained_again(done, pretender, monkeypatch) -> None:
     trunk = done.parent / "trunks" / fleet.trunks[0].id
     (done / "fleets" / fleet.id / "done.json").unlink()
 
-    def live(*arguments, begin=None, **options):
+    def train_until(*arguments, begin=None, **options):
         if begin is not None:
             begin(arguments[0])  # reads the trunk, which is no checkpoint at all
-        return pretender.live(*arguments, **options)
+        return pretender.train_until(*arguments, **options)
 
-    monkeypatch.setattr(training, "live", live)
+    monkeypatch.setattr(training, "train_until", train_until)
     with pytest.raises(FallowError, match=r"000\.agent cannot be read.*a trunk"):
         run_study(PLAN, done, pretender.watch)  # and so is the one trained again
     assert trunk.with_name(f"{trunk.name}.damaged-0").exists()
@@ -238,8 +240,8 @@ def test_what_workers_write_is_told_once(done) -> None:
     path.write_text(json.dumps(told | {"time": 2}))
     news.tell(fleet)
     assert [event.progress.frame for event in events] == [70_000] * 2
-    assert events[0].progress.judged.returns.shape == (4, 1)
-    assert events[1].progress.judged is None  # evaluated once
+    assert events[0].progress.evaluation.returns.shape == (4, 1)
+    assert events[1].progress.evaluation is None  # evaluated once
     assert events[0].progress.updates_per_s == 100
 
 
@@ -258,21 +260,21 @@ def test_no_space_left_is_one_sentence(pretender, tmp_path) -> None:
 def test_a_fleet_that_fails_is_told_and_the_others_go_on(pretender, tmp_path) -> None:
     folder = tmp_path / "study"
     bad = open_study(PLAN, folder).fleets[0]
-    live = pretender.live
+    train_until = pretender.train_until
 
-    def fails(fleet, leg, own, labels, *more, **options):
+    def fails(fleet, phase, own, labels, *more, **options):
         if own.name == bad.id:
             raise LearningError("a loss of branch 2 is nan")
-        live(fleet, leg, own, labels, *more, **options)
+        train_until(fleet, phase, own, labels, *more, **options)
 
-    training.live = fails  # the fixture puts the true one back
+    training.train_until = fails  # the fixture puts the true one back
     with pytest.raises(FallowError, match=r"1 of 3 fleets failed.*branch 2 is nan"):
         run_study(PLAN, folder, pretender.watch)
     assert f"fleet {bad.id} failed" in pretender.messages[0]
     status = status_of(folder)
     assert [own.state for own in status.fleets] == ["failed", "done", "done"]
     assert {row.seed for row in table(folder)} == {1, 2}
-    training.live = live
+    training.train_until = train_until
     run_study(PLAN, folder)
     assert status_of(folder).is_done
 

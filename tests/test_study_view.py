@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fallow.agents.training import Judged, Progress
+from fallow.agents.training import EvaluationResult, Progress
 from fallow.console.study import StudyView, show_status
 from fallow.study import Cell, Plan
 from fallow.study.estimate import in_words
-from fallow.study.folder import open_study
-from fallow.study.running import Event
+from fallow.study.runner import Event
 from fallow.study.status import status_of
+from fallow.study.store import open_study
 
 PLAN = Plan(
     "shown",
@@ -32,7 +32,7 @@ def study(tmp_path):
 
 def events(study) -> list[Event]:
     fleet = study.fleets[1]
-    judged = Judged(13_000, np.array([[10.0, 30.0], [50.0, 70.0]]))
+    evaluation = EvaluationResult(13_000, np.array([[10.0, 30.0], [50.0, 70.0]]))
     path = study.fleet_folder(fleet) / "status.json"
     path.parent.mkdir(parents=True)
     told = {"stage": "branches", "frame": 13_000, "until_frame": 138_000, "time": 0}
@@ -40,7 +40,7 @@ def events(study) -> list[Event]:
     path.write_text(json.dumps(told))
     return [
         Event(fleet, "branches", Progress(12_000, 138_000, 2_900, 100.0)),
-        Event(fleet, "branches", Progress(13_000, 138_000, 3_000, 100.0, judged)),
+        Event(fleet, "branches", Progress(13_000, 138_000, 3_000, 100.0, evaluation)),
         Event(fleet, "branches", Progress(0, 0, 0, 0.0, message="000.agent is bad")),
     ]
 

@@ -286,12 +286,12 @@ def test_the_policy_s_loss_by_hand(learned) -> None:
 
     path = jax.random.uniform(jax.random.key(0), (4, 8, 16))
     noise = losses.Noise(jnp.zeros((4, 8, 2)), None)
-    loss, judged = losses.actor_loss(learned.actor, pair, jnp.ones(()), path, noise)
+    loss, evaluation = losses.actor_loss(learned.actor, pair, jnp.ones(()), path, noise)
     value = (math.expm1(2.0) + math.expm1(1.0)) / 2
     bonus = learned.actor(path).scaled_entropy(noise.normal).mean(-1)
     by_hand = -sum(0.5**t * (1e-4 * float(bonus[t]) + value) for t in range(4)) / 4
     assert loss == pytest.approx(by_hand, rel=1e-4)
-    assert judged.scale == 1
+    assert evaluation.scale == 1
 
 
 def test_the_scale_by_hand() -> None:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from fallow.agents import saving
+from fallow.agents import checkpoints
 from fallow.agents.fleet import Fleet
 from fallow.agents.tdmpc.agent import TdMpc
 from fallow.agents.tdmpc.config import Config
@@ -58,7 +58,7 @@ def both(tmp_path_factory) -> tuple[Fleet, str]:
     """Two branches, and where they were saved on their way."""
     where = tmp_path_factory.mktemp("saved") / "checkpoint"
     fleet = lived(fleet_of(ONE, OTHER), 506)
-    saving.save(fleet, where)
+    checkpoints.save(fleet, where)
     return lived(fleet), where
 
 
@@ -66,10 +66,10 @@ def test_it_learns_from_finished_episodes_only(both) -> None:
     """All that was drawn lies in the 501 rows of the first episode."""
     fleet, _ = both
     assert fleet.n_updates == 3 + STEPS - 500
-    book = fleet.buffer.books[0]
-    fleet.buffer.drawers[0].record.count(book)
-    drawn = np.flatnonzero(book.visits)
-    assert len(drawn) and (book.chunk[drawn] * 64 < 501).all()
+    ledger = fleet.buffer.ledgers[0]
+    fleet.buffer.samplers[0].record.count(ledger)
+    drawn = np.flatnonzero(ledger.visits)
+    assert len(drawn) and (ledger.chunk[drawn] * 64 < 501).all()
     batch = fleet.buffer.draw(20, 4, 4, within_episodes=True)
     rows = batch.rows[:, 0]
     assert rows.max() <= 500 and (np.diff(rows) == 1).all()
@@ -84,7 +84,7 @@ def test_a_branch_does_not_depend_on_its_company(both) -> None:
 def test_a_fleet_goes_on_as_if_never_stopped(both) -> None:
     fleet, where = both
     again = fleet_of(ONE, OTHER)
-    saving.load(again, where)
+    checkpoints.load(again, where)
     assert again.n_steps == 506
     lived(again)
     for branch in range(2):
@@ -110,7 +110,7 @@ def waits(tmp_path_factory) -> tuple[Fleet, list[list[int]], dict[int, str]]:
         updates.append(fleet.updates.tolist())
         if step in (995, 1002):
             saved[step] = folder / str(step)
-            saving.save(fleet, saved[step])
+            checkpoints.save(fleet, saved[step])
     return fleet, updates, saved
 
 
@@ -126,9 +126,11 @@ def test_who_waits_does_not_depend_on_its_company(waits) -> None:
     fleet, _, _ = waits
     alone = lived(fleet_of(FORGETS, config=LATE), 1007)
     assert_equal(fleet, 0, alone, 0)
-    drawn = alone.buffer.drawers[0]
-    drawn.record.count(drawn.book)
-    assert drawn.book.chunk[np.flatnonzero(drawn.book.visits)].min() * 64 >= 980 - 64
+    drawn = alone.buffer.samplers[0]
+    drawn.record.count(drawn.ledger)
+    assert (
+        drawn.ledger.chunk[np.flatnonzero(drawn.ledger.visits)].min() * 64 >= 980 - 64
+    )
 
 
 @pytest.mark.parametrize("step", [995, 1002])
@@ -136,7 +138,7 @@ def test_who_waits_goes_on_as_if_never_stopped(waits, step: int) -> None:
     """Saved while it waited, and while it was catching up."""
     fleet, _, saved = waits
     again = fleet_of(FORGETS, KEEPS, config=LATE)
-    saving.load(again, saved[step])
+    checkpoints.load(again, saved[step])
     lived(again, 1007)
     assert again.updates.tolist() == fleet.updates.tolist()
     for branch in range(2):

@@ -144,7 +144,7 @@ GOING_ON = np.zeros(W, bool)
 
 def test_acting_in_several_worlds(state) -> None:
     acted = act(
-        state, AGENT.nothing(W), OBSERVATION, ~GOING_ON, jax.random.key(1), True
+        state, AGENT.initial_carry(W), OBSERVATION, ~GOING_ON, jax.random.key(1), True
     )
     assert acted.action.shape == acted.mean.shape == acted.std.shape == (W, 2)
     assert acted.carry.shape == (W, 3, 2)
@@ -156,7 +156,7 @@ def test_acting_in_several_worlds(state) -> None:
 def test_an_episode_begins_with_no_plan(state) -> None:
     key, carry = jax.random.key(1), jnp.full((W, 3, 2), 0.7)
     begun = act(state, carry, OBSERVATION, ~GOING_ON, key, True)
-    empty = act(state, AGENT.nothing(W), OBSERVATION, GOING_ON, key, True)
+    empty = act(state, AGENT.initial_carry(W), OBSERVATION, GOING_ON, key, True)
     np.testing.assert_array_equal(begun.action, empty.action)
     went_on = act(state, carry, OBSERVATION, GOING_ON, key, True)
     assert (np.asarray(went_on.mean) != np.asarray(empty.mean)).any()
@@ -164,7 +164,13 @@ def test_an_episode_begins_with_no_plan(state) -> None:
 
 def test_without_exploring_an_elite_is_taken_as_it_is(state) -> None:
     """The plans are the same; only the noise of the action differs."""
-    arguments = (state, AGENT.nothing(W), OBSERVATION, GOING_ON, jax.random.key(2))
+    arguments = (
+        state,
+        AGENT.initial_carry(W),
+        OBSERVATION,
+        GOING_ON,
+        jax.random.key(2),
+    )
     noisy, plain = act(*arguments, True), act(*arguments, False)
     np.testing.assert_allclose(noisy.carry, plain.carry, rtol=1e-5, atol=1e-6)
     assert (np.abs(noisy.action - plain.action) > 1e-3).any()
@@ -174,7 +180,7 @@ def test_planning_under_a_map_over_branches(state) -> None:
     other = jax.jit(AGENT.init)(jax.random.key(7))
     stacked = jax.tree.map(lambda *x: jnp.stack(x), state, other)
     keys = jax.random.split(jax.random.key(3))
-    carry = jnp.stack([AGENT.nothing(W)] * 2)
+    carry = jnp.stack([AGENT.initial_carry(W)] * 2)
     observation, first = np.stack([OBSERVATION] * 2), np.stack([~GOING_ON] * 2)
     mapped = jax.jit(jax.vmap(lambda *a: AGENT.act(*a, True)))
     together = mapped(stacked, carry, observation, first, keys)

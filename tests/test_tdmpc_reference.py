@@ -7,12 +7,12 @@ import optax
 import pytest
 from known_weights import DATA, known_weights
 
-from fallow.agents.shared.layers import followed, n_parameters
-from fallow.agents.shared.twohot import symexp, symlog
+from fallow.agents.shared.bins import symexp, symlog
+from fallow.agents.shared.layers import ema_update, n_parameters
 from fallow.agents.tdmpc import layers, losses, mppi, plan, train
 from fallow.agents.tdmpc.batches import Transitions
+from fallow.agents.tdmpc.bins import BINS
 from fallow.agents.tdmpc.reference import from_reference
-from fallow.agents.tdmpc.twohot import BINS
 from fallow.core.errors import FallowError
 
 ZERO_AT_START = (
@@ -126,14 +126,14 @@ def of_losses(learner: train.Learner, given) -> dict[str, jax.Array]:
     (total, (errors, path)), gradients = grad(model)
     parts = errors.means()
     of_actor = jax.value_and_grad(actor_loss, has_aux=True)
-    (pi_loss, judged), pi_gradients = of_actor(actor)
+    (pi_loss, evaluation), pi_gradients = of_actor(actor)
     ordered = named_leaves(
         gradients.encoder,
         gradients.dynamics,
         gradients.reward,
         gradients.values.networks,
     )
-    moved = followed(train.TARGET_RATE, model.values, targets)
+    moved = ema_update(train.TARGET_RATE, model.values, targets)
     return {
         "consistency_per_step": errors.consistency.mean(-1),
         "reward_ce": errors.reward[..., None],
@@ -144,8 +144,8 @@ def of_losses(learner: train.Learner, given) -> dict[str, jax.Array]:
         "total_loss": total,
         "grad_norm": optax.tree.norm(gradients),
         "grad_norms_model": norms(ordered),
-        "pi_q": judged.value[..., None],
-        "pi_scale": judged.scale,
+        "pi_q": evaluation.value[..., None],
+        "pi_scale": evaluation.scale,
         "pi_loss": pi_loss,
         "pi_grad_norm": optax.tree.norm(pi_gradients),
         "grad_norms_policy": norms(named_leaves(pi_gradients.network)),

@@ -83,7 +83,7 @@ def test_a_rate_is_since_the_evaluation_before(tmp_path) -> None:
     told: list[tuple[float, training.Progress]] = []
 
     def watch(progress: training.Progress) -> None:
-        if progress.judged is not None:
+        if progress.evaluation is not None:
             told.append((time.perf_counter(), progress))
 
     training.train(run, tmp_path / "run", watch)
@@ -195,7 +195,11 @@ def test_a_run_is_no_study(whole, capsys) -> None:
 )
 def test_a_spread_is_of_several(n: int, words: str, capsys) -> None:
     with TrainingBar() as bar:
-        bar(training.Progress(10, 20, 5, 9.0, training.Judged(8, np.full((n, 2), 3.0))))
+        bar(
+            training.Progress(
+                10, 20, 5, 9.0, training.EvaluationResult(8, np.full((n, 2), 3.0))
+            )
+        )
     assert f"return {words} updates/s" in capsys.readouterr().out
 
 

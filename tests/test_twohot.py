@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fallow.agents.dreamer.twohot import BINS as DREAMER
-from fallow.agents.shared.twohot import Bins, symexp, symlog
-from fallow.agents.tdmpc.twohot import BINS as TDMPC
+from fallow.agents.dreamer.bins import BINS as DREAMER
+from fallow.agents.shared.bins import Bins, symexp, symlog
+from fallow.agents.tdmpc.bins import BINS as TDMPC
 
 both = pytest.mark.parametrize("bins", [DREAMER, TDMPC], ids=["dreamer", "tdmpc"])
 

@@ -9,7 +9,7 @@ from fallow.core import options
 from fallow.core.registry import Registry
 
 if TYPE_CHECKING:
-    from fallow.agents.agent import Agent
+    from fallow.agents.base import Agent
 
 
 class Kind(NamedTuple):

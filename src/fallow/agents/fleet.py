@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from fallow.agents import AGENTS, clock
-from fallow.agents.agent import Agent
-from fallow.agents.judging import Judging
+from fallow.agents.base import Agent
+from fallow.agents.evaluation import Evaluation
 from fallow.agents.programs import Metrics, Programs, Shards, joined_metrics
 from fallow.core import options, seeds
 from fallow.core.errors import FallowError, RunError
@@ -25,7 +25,7 @@ from fallow.dynamics import TASKS, Step, Worlds
 from fallow.dynamics.tasks import EPISODE_FRAMES
 from fallow.logs import Recorder
 from fallow.replay import Field
-from fallow.replay.fleet import FleetBuffer
+from fallow.replay.device_buffer import DeviceBuffer
 
 SWEEP_STEPS = 500
 """Steps between two sweeps of the model's errors, for rules that ask for them."""
@@ -85,7 +85,7 @@ class Fleet:
         # starting a program of thousands of kernels takes the host as long as they run
         self._starter = ThreadPoolExecutor(1)
         self.worlds = self._worlds("training", self.schedule.n_worlds, None)
-        self.buffer = FleetBuffer(
+        self.buffer = DeviceBuffer(
             {
                 "observation": Field((agent.n_columns,)),
                 "action": Field((agent.n_actuators,)),
@@ -98,7 +98,7 @@ class Fleet:
         )
         self.programs = Programs(agent, self.buffer.layout, self._seeds)
         self.state: Shards = self.programs.init()
-        self.carry: Shards = self.programs.nothing(self.schedule.n_worlds)
+        self.carry: Shards = self.programs.initial_carry(self.schedule.n_worlds)
         self.n_steps = 0
         self.updates = np.zeros(len(branches), np.int64)
         """(R,) that each branch has made."""
@@ -107,8 +107,8 @@ class Fleet:
         """(R,) whether a branch has learned since this fleet was built."""
         self.begins = np.ones(self._shape, bool)
         """(R, W) worlds in which the next action is an episode's first."""
-        self._evaluation: Worlds | None = None
-        self._judging: Judging | None = None
+        self._evaluation_worlds: Worlds | None = None
+        self._evaluation: Evaluation | None = None
         self.recorders: list[Recorder] = []
         self._store_first()
 
@@ -134,7 +134,7 @@ class Fleet:
         if self.n_steps < self.schedule.prefill_steps:
             actions = self._random_actions()
             policy = (np.zeros_like(actions), np.full_like(actions, UNIFORM_STD))
-            self._start_judging()
+            self._start_evaluation()
             step = self._move(actions)
         else:
             if self.n_steps == self.schedule.prefill_steps:
@@ -149,7 +149,7 @@ class Fleet:
                     explore=True,
                 )
             self.carry = acted.carry
-            self._start_judging()
+            self._start_evaluation()
             most = CATCH_UP * math.ceil(self.schedule.updates_per_step)
             learning = self._starter.submit(self._catch_up, self.n_steps + 1, most)
             with self.clock.on(clock.WAITING):
@@ -167,16 +167,16 @@ class Fleet:
     def _move(self, actions: np.ndarray) -> Step:
         with self.clock.on(clock.PHYSICS):
             step = self.worlds.step(actions)
-        if self._judging is not None:
+        if self._evaluation is not None:
             with self.clock.on(clock.EVALUATING):
-                self._judging.move()
+                self._evaluation.move()
         return step
 
-    def _start_judging(self) -> None:
+    def _start_evaluation(self) -> None:
         """Before updates are started, since the device takes one after the other."""
-        if self._judging is not None:
+        if self._evaluation is not None:
             with self.clock.on(clock.EVALUATING):
-                self._judging.start()
+                self._evaluation.start()
 
     def run(self, until_frame: int) -> None:
         """Live until the clock shows `until_frame`."""
@@ -270,7 +270,7 @@ class Fleet:
 
     def _look_after(self) -> None:
         """Sweeps for rules that need them, and a look at the metrics."""
-        needs = any(drawer.rule.needs_errors for drawer in self.buffer.drawers)
+        needs = any(sampler.rule.needs_errors for sampler in self.buffer.samplers)
         if needs and self.n_updates and self.n_steps % SWEEP_STEPS == 0:
             self.sweep()
         if self.n_steps % WATCH_STEPS == 0:
@@ -338,28 +338,28 @@ class Fleet:
         the frame, so branches of one seed are judged on the same ones.
         """
         with self.clock.on(clock.EVALUATING):
-            return self._judge(self.state, n_episodes).finish()
+            return self._evaluated(self.state, n_episodes).finish()
 
-    def evaluate_beside(self, n_episodes: int = 10) -> Judging:
+    def evaluate_beside(self, n_episodes: int = 10) -> Evaluation:
         """As `evaluate`, a step of it beside each of the next steps of the fleet.
 
         The learners are judged as they are now. One that was not done is finished.
         """
         with self.clock.on(clock.EVALUATING):
             copy = self.programs.copied(self.state)
-            self._judging = self._judge(copy, n_episodes)
-        return self._judging
+            self._evaluation = self._evaluated(copy, n_episodes)
+        return self._evaluation
 
-    def _judge(self, state: Shards, n_episodes: int) -> Judging:
-        if self._judging is not None:  # it is in the same worlds
-            self._judging.finish()
-        worlds = self._evaluation
+    def _evaluated(self, state: Shards, n_episodes: int) -> Evaluation:
+        if self._evaluation is not None:  # it is in the same worlds
+            self._evaluation.finish()
+        worlds = self._evaluation_worlds
         if worlds is None or worlds.n_worlds != n_episodes:
-            worlds = self._evaluation = self._worlds("evaluation", n_episodes, 0)
+            worlds = self._evaluation_worlds = self._worlds("evaluation", n_episodes, 0)
         worlds.set_clock(self.worlds.clock_frames)
         purpose = f"evaluation at {self.frame}"
         worlds.reset(seeds.of_worlds(self._seeds, n_episodes, purpose))
-        return Judging(self.programs, state, worlds, self.n_steps)
+        return Evaluation(self.programs, state, worlds, self.n_steps)
 
     # ---------------------------------------------------------------- parts
 

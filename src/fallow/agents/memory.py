@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import jax
 
-from fallow.agents.agent import Agent
+from fallow.agents.base import Agent
 from fallow.core.errors import FallowError
 from fallow.core.records import Branch
-from fallow.replay.book import CHUNK
+from fallow.replay.ledger import CHUNK
 
 USABLE = 0.9
 """Share of the device's memory that a fleet may plan with."""

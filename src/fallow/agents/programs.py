@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from fallow.agents.agent import Acted, Agent, Carry, State
+from fallow.agents.base import Acted, Agent, Carry, State
 from fallow.agents.compiling import Program, on_processor
 from fallow.core import seeds
-from fallow.replay.fleet import Groups, Indices, gather
+from fallow.replay.device_buffer import Groups, Indices, gather
 from fallow.replay.storage import Layout
 
 Metrics = dict[str, np.ndarray]
@@ -109,9 +109,9 @@ class Programs:
         """Learners that have not learned yet."""
         return [self._init(keys) for keys in self._keys["init"]]
 
-    def nothing(self, n_worlds: int) -> Shards:
+    def initial_carry(self, n_worlds: int) -> Shards:
         """Carries of worlds that all begin anew."""
-        return self.sharded([self._agent.nothing(n_worlds)] * self.n_branches)
+        return self.sharded([self._agent.initial_carry(n_worlds)] * self.n_branches)
 
     def branch(self, shards: Shards, index: int) -> Any:
         """What a branch has in `shards`, without the leading axis."""
@@ -190,8 +190,8 @@ class Programs:
             # rare, so that it is not worth a large program of its own
             before = self._copied(state[shard])
             after, own = self._update(state[shard], *given)
-            nothing = {name: jnp.full_like(x, jnp.nan) for name, x in own.items()}
-            both = (before, metrics[shard] or nothing)
+            unknown = {name: jnp.full_like(x, jnp.nan) for name, x in own.items()}
+            both = (before, metrics[shard] or unknown)
             return self._chosen(some, (after, own), both)
 
         results = self._each("learning", update)

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from fallow.agents import clock, saving
+from fallow.agents import checkpoints, clock
 from fallow.agents.compiling import on_processor
+from fallow.agents.evaluation import Evaluation
 from fallow.agents.fleet import Fleet, build_agent
-from fallow.agents.judging import Judging
 from fallow.agents.memory import fleets_that_fit
-from fallow.agents.results import Results
+from fallow.agents.result_table import Results
 from fallow.core import files, legacy, options
 from fallow.core.errors import FallowError
 from fallow.core.lock import lock
@@ -29,7 +29,7 @@ from fallow.dynamics import TASKS, Condition
 from fallow.dynamics.simulator import compile_body
 from fallow.dynamics.tasks import ACTION_REPEAT
 from fallow.replay import Rule
-from fallow.replay.book import Book
+from fallow.replay.ledger import Ledger
 
 REPORT_STEPS = 100
 """Steps between two reports of progress."""
@@ -37,7 +37,7 @@ RUN_FILE, LOCK_FILE = "run.json", "lock"
 
 
 @dataclasses.dataclass(frozen=True)
-class Leg:
+class Phase:
     """A stretch of a fleet's life, and what happens on the way."""
 
     until_frame: int
@@ -85,9 +85,9 @@ class Run:
         options.whole("run", "offset_frames", self.offset_frames, at_least=0)
 
     @property
-    def leg(self) -> Leg:
+    def phase(self) -> Phase:
         """The life of its fleets: one stretch, from the very beginning."""
-        return Leg(
+        return Phase(
             self.until_frame,
             self.evaluate_frames,
             self.n_episodes,
@@ -137,9 +137,9 @@ class Run:
         """Raise if a name is unknown or a branch impossible on the task's body."""
         model = compile_body(TASKS[self.task].body)
         agent = build_agent(self.task, self.agent, self.preset)
-        book = Book(agent.schedule.n_worlds, self.capacity_transitions)
+        ledger = Ledger(agent.schedule.n_worlds, self.capacity_transitions)
         for branch in self.branches:
-            Rule.parse(branch.rule).check(book)
+            Rule.parse(branch.rule).check(ledger)
             Condition.parse(branch.condition).on(model)
         step = agent.schedule.n_worlds * ACTION_REPEAT
         if self.offset_frames % step or self.offset_frames >= self.evaluate_frames:
@@ -170,7 +170,7 @@ class DamagedRun(FallowError):
     """The file that describes a run cannot be read."""
 
 
-class Judged(NamedTuple):
+class EvaluationResult(NamedTuple):
     """What an evaluation gave."""
 
     frame: int
@@ -189,7 +189,7 @@ class Progress:
     updates_per_s: float
     """Of all branches together, since the last time; right after an evaluation since
     the evaluation before, all that there was to do included."""
-    judged: Judged | None = None
+    evaluation: EvaluationResult | None = None
     """Right after an evaluation."""
     metrics: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -216,10 +216,10 @@ def train(run: Run, folder: str | Path, watch: Watch = lambda _: None) -> Path:
     run.check()  # before anything is written
     with lock(folder / LOCK_FILE):
         run.write(folder)
-        return _train(run, folder, watch)
+        return _train_run(run, folder, watch)
 
 
-def _train(run: Run, folder: Path, watch: Watch) -> Path:
+def _train_run(run: Run, folder: Path, watch: Watch) -> Path:
     agent = build_agent(run.task, run.agent, run.preset)
     parts = fleets_that_fit(agent, run.branches, run.capacity_transitions)
     if len(parts) > 1:
@@ -244,12 +244,12 @@ def _train_part(
         )
         for own in branches
     ]
-    live(fleet, run.leg, folder, labels, watch)
+    train_until(fleet, run.phase, folder, labels, watch)
 
 
-def live(
+def train_until(
     fleet: Fleet,
-    leg: Leg,
+    phase: Phase,
     folder: Path,
     labels: Sequence[Label],
     watch: Watch = lambda _: None,
@@ -264,16 +264,16 @@ def live(
         LearningError: a loss is no number; the last checkpoint stays.
         Damaged: the checkpoint, the table or a history cannot be read.
     """
-    results = Results(folder / "results.csv", labels, leg.begin_frame)
+    results = Results(folder / "results.csv", labels, phase.begin_frame)
     where = folder / "checkpoint"
-    histories = folder / "histories" if leg.histories else None
+    histories = folder / "histories" if phase.histories else None
     try:
-        if saving.found(where) is None:
+        if checkpoints.found(where) is None:
             begin(fleet)
         with _damage_told():
             _take_up(fleet, results, where, histories)
         with _interruptions() as stop:
-            _live(leg, fleet, results, where, watch, stop)
+            _train_loop(phase, fleet, results, where, watch, stop)
     finally:
         fleet.close()
     return results
@@ -300,8 +300,8 @@ def _take_up(
     fleet: Fleet, results: Results, where: Path, histories: Path | None
 ) -> None:
     """Go on from the checkpoint, if there is one; drop what came after it."""
-    if saving.found(where) is not None:
-        saving.load(fleet, where, histories)
+    if checkpoints.found(where) is not None:
+        checkpoints.load(fleet, where, histories)
     elif histories is not None:
         shutil.rmtree(histories, ignore_errors=True)  # of a run cut off
         fleet.record(histories)
@@ -328,8 +328,8 @@ def _interruptions() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def _live(
-    leg: Leg,
+def _train_loop(
+    phase: Phase,
     fleet: Fleet,
     results: Results,
     where: Path,
@@ -337,32 +337,35 @@ def _live(
     stop: threading.Event,
 ) -> None:
     """The loop: step, and at their frames evaluate and save."""
-    lately, evaluations = _Pace(fleet), _Evaluations(leg, fleet, results, watch)
+    lately, evaluations = _Pace(fleet), _Evaluations(phase, fleet, results, watch)
     save_is_due = False
-    while fleet.frame < leg.until_frame:
+    while fleet.frame < phase.until_frame:
         if stop.is_set():
             evaluations.finish()
             _save(fleet, where)
             raise Interrupted(f"stopped at frame {fleet.frame:,} of each branch")
         fleet.step()
         evaluations.after_step()
-        if leg.save_frames and _passed(fleet, leg.save_frames, leg.save_frames):
+        if phase.save_frames and _passed(fleet, phase.save_frames, phase.save_frames):
             save_is_due = True
         if save_is_due and not evaluations.is_running:
             _save(fleet, where)  # it holds no evaluation that is under way
             save_is_due = False
         if fleet.n_steps % REPORT_STEPS == 0:
-            watch(_progress(leg, fleet, lately.since_last()))
+            watch(_progress(phase, fleet, lately.since_last()))
     jax.block_until_ready(fleet.state)
     evaluations.finish()
     _save(fleet, where)
 
 
 def _progress(
-    leg: Leg, fleet: Fleet, updates_per_s: float, judged: Judged | None = None
+    phase: Phase,
+    fleet: Fleet,
+    updates_per_s: float,
+    evaluation: EvaluationResult | None = None,
 ) -> Progress:
-    place = (fleet.frame, leg.until_frame, fleet.n_updates, updates_per_s)
-    return Progress(*place, judged, fleet.metrics, dict(fleet.clock.seconds))
+    place = (fleet.frame, phase.until_frame, fleet.n_updates, updates_per_s)
+    return Progress(*place, evaluation, fleet.metrics, dict(fleet.clock.seconds))
 
 
 class _Evaluations:
@@ -371,40 +374,42 @@ class _Evaluations:
     One is done before the next begins.
     """
 
-    def __init__(self, leg: Leg, fleet: Fleet, results: Results, watch: Watch) -> None:
-        self._leg, self._fleet, self._results = leg, fleet, results
+    def __init__(
+        self, phase: Phase, fleet: Fleet, results: Results, watch: Watch
+    ) -> None:
+        self._phase, self._fleet, self._results = phase, fleet, results
         self._watch, self._pace = watch, _Pace(fleet)
-        self._first = leg.begin_frame + (leg.offset_frames or leg.evaluate_frames)
+        self._first = phase.begin_frame + (phase.offset_frames or phase.evaluate_frames)
         self._frame = 0
-        self._judging: Judging | None = None
+        self._evaluation: Evaluation | None = None
 
     def after_step(self) -> None:
         """Tell of one that is done, and begin one that is due."""
-        if self._judging is not None and self._judging.is_done:
+        if self._evaluation is not None and self._evaluation.is_done:
             self.finish()
-        if _passed(self._fleet, self._leg.evaluate_frames, self._first):
+        if _passed(self._fleet, self._phase.evaluate_frames, self._first):
             self.finish()
             self._frame = self._fleet.frame
             self._results.begin(self._fleet)
-            self._judging = self._fleet.evaluate_beside(self._leg.n_episodes)
+            self._evaluation = self._fleet.evaluate_beside(self._phase.n_episodes)
             if on_processor():  # learning takes the cores that its worlds would have
                 self.finish()
 
     @property
     def is_running(self) -> bool:
         """Whether one is under way."""
-        return self._judging is not None
+        return self._evaluation is not None
 
     def finish(self) -> None:
         """End the one that is under way, if there is one."""
-        if self._judging is None:
+        if self._evaluation is None:
             return
         with self._fleet.clock.on(clock.EVALUATING):
-            judged = Judged(self._frame, self._judging.finish())
-        self._judging = None
-        self._results.end(judged.returns)
+            evaluation = EvaluationResult(self._frame, self._evaluation.finish())
+        self._evaluation = None
+        self._results.end(evaluation.returns)
         rate = self._pace.since_last()
-        self._watch(_progress(self._leg, self._fleet, rate, judged))
+        self._watch(_progress(self._phase, self._fleet, rate, evaluation))
 
 
 class _Pace:
@@ -425,7 +430,7 @@ class _Pace:
 
 def _save(fleet: Fleet, where: Path) -> None:
     with fleet.clock.on(clock.SAVING):
-        saving.save(fleet, where)
+        checkpoints.save(fleet, where)
 
 
 def _passed(fleet: Fleet, every: int, first: int) -> bool:

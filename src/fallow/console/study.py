@@ -14,8 +14,8 @@ from fallow.study.fleets import PlannedFleet
 from fallow.study.status import FleetStatus, Status, status_of
 
 if TYPE_CHECKING:  # it imports jax, and the status of a study must not
-    from fallow.agents.training import Judged
-    from fallow.study.running import Event
+    from fallow.agents.training import EvaluationResult
+    from fallow.study.runner import Event
 
 LOOK_S = 1.0
 """Between two looks at where the whole study stands."""
@@ -61,18 +61,18 @@ class StudyView:
                 progress.message, highlight=False, soft_wrap=True, markup=False
             )
             return
-        if progress.judged is not None:
-            self._print_returns(event, progress.judged)
+        if progress.evaluation is not None:
+            self._print_returns(event, progress.evaluation)
         if time.monotonic() - self._looked_s > LOOK_S:
             self._looked_s = time.monotonic()
             self._draw(event, status_of(self._folder))
 
-    def _print_returns(self, event: "Event", judged: "Judged") -> None:
+    def _print_returns(self, event: "Event", evaluation: "EvaluationResult") -> None:
         progress, fleet = event.progress, event.fleet
         which = f"{fleet.trunks[0].task} {_seeds(fleet)}"
-        mean = judged.returns.mean()
+        mean = evaluation.returns.mean()
         self._console.print(
-            f"{which}  {event.stage:8}  frame {judged.frame:>9,} of "
+            f"{which}  {event.stage:8}  frame {evaluation.frame:>9,} of "
             f"{progress.until_frame:,}  mean return {mean:6.1f}  "
             f"{progress.updates_per_s:,.0f} updates/s",
             highlight=False,

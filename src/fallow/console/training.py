@@ -54,10 +54,10 @@ class TrainingBar:
             frames=f"{progress.frame:,}/{progress.until_frame:,} frames",
             rate=f"{progress.updates_per_s:,.0f} updates/s",
         )
-        judged = progress.judged
-        if judged is not None:
+        evaluation = progress.evaluation
+        if evaluation is not None:
             self._console.print(
-                f"frame {judged.frame:>9,}  return {_words(judged.returns)}  "
+                f"frame {evaluation.frame:>9,}  return {_words(evaluation.returns)}  "
                 f"{progress.updates_per_s:,.0f} updates/s",
                 highlight=False,
             )
@@ -66,8 +66,8 @@ class TrainingBar:
 
     def _write_events(self, events: Any, progress: training.Progress) -> None:
         _write_numbers(events, progress.metrics, progress.frame)
-        if progress.judged is not None:
-            frame, returns = progress.judged
+        if progress.evaluation is not None:
+            frame, returns = progress.evaluation
             _write_numbers(events, {"evaluation/return": returns.mean(1)}, frame)
 
 

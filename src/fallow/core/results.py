@@ -34,7 +34,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Evaluation(Label):
+class ResultRow(Label):
     """One evaluation of one branch: a row of the table."""
 
     frame: int
@@ -55,14 +55,14 @@ class Evaluation(Label):
     """Seconds of the fleet's work since its beginning, pauses left out."""
 
 
-COLUMNS = tuple(field.name for field in dataclasses.fields(Evaluation))
+COLUMNS = tuple(field.name for field in dataclasses.fields(ResultRow))
 WHOLE = ("seed", "frame", "branch_frame", "regime", "updates")
 PERHAPS = ("auc", "stale_share", "wall_s")
 LATER = ("trunk_fingerprint",)
 """Columns that tables of algorithm 1 do not have."""
 
 
-def read_results(path: str | Path, unfinished: bool = False) -> list[Evaluation]:
+def read_results(path: str | Path, unfinished: bool = False) -> list[ResultRow]:
     """The rows of a table; without a last line that has no end, if `unfinished`.
 
     Raises:
@@ -98,7 +98,7 @@ def is_of_algorithm_1(path: str | Path) -> bool:
         return not set(LATER) & set(next(csv.reader(file), ()))
 
 
-def write_results(path: str | Path, rows: Iterable[Evaluation]) -> Path:
+def write_results(path: str | Path, rows: Iterable[ResultRow]) -> Path:
     """Write a whole table anew; the one before stays until this one is complete."""
     with (
         files.whole(path) as part,
@@ -110,13 +110,13 @@ def write_results(path: str | Path, rows: Iterable[Evaluation]) -> Path:
     return Path(path)
 
 
-def append_results(path: str | Path, rows: Sequence[Evaluation]) -> None:
+def append_results(path: str | Path, rows: Sequence[ResultRow]) -> None:
     """Add rows to a table that is there."""
     with Path(path).open("a", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(_texts(row) for row in rows)
 
 
-def _texts(row: Evaluation) -> list[str]:
+def _texts(row: ResultRow) -> list[str]:
     values = dataclasses.asdict(row)
     values["returns"] = " ".join(f"{value:.2f}" for value in row.returns)
     for name in ("mean_return", *PERHAPS):
@@ -125,7 +125,7 @@ def _texts(row: Evaluation) -> list[str]:
     return [str(values[name]) for name in COLUMNS]
 
 
-def _row(path: Path, line: int, texts: dict[str, Any]) -> Evaluation:
+def _row(path: Path, line: int, texts: dict[str, Any]) -> ResultRow:
     values: dict[str, Any] = dict.fromkeys(LATER, "") | texts
     try:
         values |= {name: int(texts[name]) for name in WHOLE}
@@ -135,4 +135,4 @@ def _row(path: Path, line: int, texts: dict[str, Any]) -> Evaluation:
             values[name] = float(texts[name]) if texts[name] else None
     except (ValueError, TypeError, AttributeError) as error:
         raise FallowError(f"{path}, line {line}: {error}") from None
-    return Evaluation(**values)
+    return ResultRow(**values)

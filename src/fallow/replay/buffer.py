@@ -19,12 +19,12 @@ import numpy as np
 
 from fallow.core import options
 from fallow.core.errors import FallowError
-from fallow.replay import saving
-from fallow.replay.book import CHUNK, Book
+from fallow.replay import replay_file
 from fallow.replay.composition import Composition, of_spans
-from fallow.replay.drawer import Drawer
+from fallow.replay.fast_add import Shortcut
+from fallow.replay.ledger import CHUNK, Ledger
 from fallow.replay.rules import Rule
-from fallow.replay.shortcut import Shortcut
+from fallow.replay.sampler import Sampler
 from fallow.replay.spans import Pieces
 from fallow.replay.storage import IS_FIRST, Field, Layout, Storage
 
@@ -59,19 +59,19 @@ class Buffer:
         seed: int = 0,
         half: bool = False,
         folder: str | Path | None = None,
-        draw_running: bool = True,
+        sample_running: bool = True,
     ) -> None:
         layout = Layout.of(fields, half)
-        self.book = Book(n_worlds, capacity_transitions, seed)
-        self.drawer = Drawer(self.book, rule, seed, draw_running)
-        self.storage = Storage(layout, self.book.n_slots * CHUNK, folder)
+        self.ledger = Ledger(n_worlds, capacity_transitions, seed)
+        self.sampler = Sampler(self.ledger, rule, seed, sample_running)
+        self.storage = Storage(layout, self.ledger.n_slots * CHUNK, folder)
         self._view()
 
     def _view(self) -> None:
         """Make all views of the stored bytes."""
-        self._shortcut = Shortcut.of(self.book, self.storage)
+        self._shortcut = Shortcut.of(self.ledger, self.storage)
         self._columns = dict(self.storage.columns)
-        if self.book.n_worlds == 1:  # so that a step's leading axis of one fits a row
+        if self.ledger.n_worlds == 1:  # so that a step's leading axis of one fits a row
             for name, column in self._columns.items():
                 self._columns[name] = column[:, None]
 
@@ -86,16 +86,16 @@ class Buffer:
 
     def __len__(self) -> int:
         """Steps stored."""
-        return self.book.stored().n_steps
+        return self.ledger.stored().n_steps
 
     @property
     def rule(self) -> Rule:
         """The rule in force; set it to continue under another one."""
-        return self.drawer.rule
+        return self.sampler.rule
 
     @rule.setter
     def rule(self, rule: str | Rule) -> None:
-        self.drawer.set_rule(rule)
+        self.sampler.set_rule(rule)
 
     # ---------------------------------------------------------------- storing
 
@@ -107,19 +107,23 @@ class Buffer:
         `regime` is the regime now in force, if known. A step that does not fit raises
         and leaves the buffer as it was.
         """
-        book = self.book
+        ledger = self.ledger
         step[IS_FIRST] = is_first
-        if self._shortcut is None or not self._shortcut.store(step, self.drawer.victim):
+        if self._shortcut is None or not self._shortcut.store(
+            step, self.sampler.victim
+        ):
             self._add_checked(step)
-        if regime is not None and regime != book.present_regime:
+        if regime is not None and regime != ledger.present_regime:
             self.set_present_regime(regime)
 
     def _add_checked(self, step: dict[str, np.ndarray]) -> None:
-        book = self.book
+        ledger = self.ledger
         step[IS_FIRST] = first = np.asarray(step[IS_FIRST])
-        self.storage.layout.check(step, book.n_worlds)
-        rows = book.advance_all(first.tolist(), self.drawer.victim)
-        at = rows[0] if book.n_worlds == 1 else rows  # an index is cheaper than a list
+        self.storage.layout.check(step, ledger.n_worlds)
+        rows = ledger.advance_all(first.tolist(), self.sampler.victim)
+        at = (
+            rows[0] if ledger.n_worlds == 1 else rows
+        )  # an index is cheaper than a list
         for name, column in self._columns.items():
             column[at] = step[name]
 
@@ -127,10 +131,10 @@ class Buffer:
         self, world: int = 0, regime: int | None = None, **episode: np.ndarray
     ) -> None:
         """Store a finished episode of one world: arrays with a leading axis of rows."""
-        book = self.book
+        ledger = self.ledger
         options.whole("add_episode", "world", world, at_least=0)
-        if world >= book.n_worlds:
-            raise FallowError(f"there is no world {world}; there are {book.n_worlds}")
+        if world >= ledger.n_worlds:
+            raise FallowError(f"there is no world {world}; there are {ledger.n_worlds}")
         lengths = {len(values) for values in episode.values()}
         length = lengths.pop() if len(lengths) == 1 else 0
         if length == 0:
@@ -138,16 +142,16 @@ class Buffer:
         episode[IS_FIRST] = np.arange(length) == 0
         self.storage.layout.check(episode, length)
         rows = [
-            book.advance(world, step == 0, book.now + step, self.drawer.victim)
+            ledger.advance(world, step == 0, ledger.now + step, self.sampler.victim)
             for step in range(length)
         ]
         for name, column in self.storage.columns.items():
             column[rows] = episode[name]
         if regime is not None:
             self.set_present_regime(regime)
-        book.end_episode(world)
-        book.now += length
-        book.version += 1
+        ledger.end_episode(world)
+        ledger.now += length
+        ledger.version += 1
 
     def end_episode(self, world: int) -> None:
         """The episode of a world is over, under the regime now in force.
@@ -155,8 +159,8 @@ class Buffer:
         Otherwise it is when the next step with `is_first` comes, which is the same
         unless the regime is set in between.
         """
-        self.book.end_episode(world)
-        self.book.version += 1
+        self.ledger.end_episode(world)
+        self.ledger.version += 1
 
     # ---------------------------------------------------------------- drawing
 
@@ -169,7 +173,7 @@ class Buffer:
         other. Float16 storage comes back in the fields' own types. With
         `within_episodes` each sequence lies in one finished episode.
         """
-        pieces = self.drawer.draw(batch, length, within_episodes)
+        pieces = self.sampler.draw(batch, length, within_episodes)
         out = self._fields(self._read(pieces, batch, length))
         out[IS_FIRST][pieces.sequence, pieces.at] = True
         return out
@@ -181,19 +185,19 @@ class Buffer:
 
     def _read(self, pieces: Pieces, batch: int, length: int) -> np.ndarray:
         """Rows of sequences: blocks where they lie in order, the rest row by row."""
-        block = self.book.block_rows
+        block = self.ledger.block_rows
         if len(pieces.at) == batch:
-            starts = self.book.rows(pieces.world, pieces.serial)
+            starts = self.ledger.rows(pieces.world, pieces.serial)
             broken = starts % block > block - length
         else:
             first = pieces.at == 0
-            starts = self.book.rows(pieces.world[first], pieces.serial[first])
+            starts = self.ledger.rows(pieces.world[first], pieces.serial[first])
             broken = starts % block > block - length
             broken |= pieces.length[first] < length
         if not broken.any():
             return self.storage.read(starts, length)
         rows = self.storage.read(np.where(broken, 0, starts), length)
-        at = self.drawer.rows(pieces, batch, length)[broken]
+        at = self.sampler.rows(pieces, batch, length)[broken]
         rows[broken] = self.storage.rows[at]
         return rows
 
@@ -204,12 +208,12 @@ class Buffer:
 
         Sequences have shape (n, 64, …). Hand the errors back with `set_errors`.
         """
-        slots = self.book.slots(finished=True)
+        slots = self.ledger.slots(finished=True)
         for begin in range(0, len(slots), n_chunks):
             some = slots[begin : begin + n_chunks]
             sequences = self._fields(self.storage.read(some * CHUNK, CHUNK))
             sequences[IS_FIRST][:, 0] = True
-            yield Ticket(some, self.book.stamp[some]), sequences
+            yield Ticket(some, self.ledger.stamp[some]), sequences
 
     # ---------------------------------------------------------------- telling
 
@@ -218,47 +222,47 @@ class Buffer:
 
         Chunks that were overwritten in the meantime are left alone; returns how many.
         """
-        return self.book.set_errors(ticket.slots, ticket.stamps, errors)
+        return self.ledger.set_errors(ticket.slots, ticket.stamps, errors)
 
     def note_change(self) -> None:
         """The body has just changed; `reset` acts on it."""
-        self.book.note_change()
+        self.ledger.note_change()
 
     def set_present_regime(self, regime: int) -> None:
         """The regime now in force: the truth, or an estimate."""
-        self.drawer.set_present_regime(regime)
+        self.sampler.set_present_regime(regime)
 
     def set_regimes(self, episodes: Any, regimes: Any) -> None:
         """Label episodes, by index, with the truth or an estimate."""
-        self.drawer.record.count(self.book)
-        self.book.set_regimes(episodes, regimes)
+        self.sampler.record.count(self.ledger)
+        self.ledger.set_regimes(episodes, regimes)
 
     # ---------------------------------------------------------------- proving
 
     def composition(self) -> Composition:
         """What the rule would draw from now."""
-        return of_spans(self.book, self.drawer.parts())
+        return of_spans(self.ledger, self.sampler.parts())
 
     def drawn(self) -> Composition:
         """What was drawn since the buffer was made, or `drawer.record.clear()`."""
-        return self.drawer.record.composition(self.book)
+        return self.sampler.record.composition(self.ledger)
 
     # ---------------------------------------------------------------- saving
 
     def save(self, path: str | Path) -> None:
         """Write bytes, book, rule and random state; the old file stays until then."""
-        self.drawer.settle()
-        used = self.book.slots()
+        self.sampler.settle()
+        used = self.ledger.slots()
         chunks = {dtype: chunks[used] for dtype, chunks in self._chunks().items()}
-        saving.save(path, self.storage.layout, chunks, self.drawer)
+        replay_file.save(path, self.storage.layout, chunks, self.sampler)
 
     def load(self, path: str | Path) -> None:
         """Take back what `save` wrote into a buffer made with the same arguments.
 
         The rule is the saved one; set `rule` afterwards to go on under another.
         """
-        saved = saving.load(path, self.storage.layout, self.drawer)
-        used = self.book.slots()
+        saved = replay_file.load(path, self.storage.layout, self.sampler)
+        used = self.ledger.slots()
         for dtype, chunks in self._chunks().items():
             chunks[used] = saved[dtype]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from fallow.core.records import NO_REGIME
-from fallow.replay.book import CHUNK, FREE, Book
+from fallow.replay.ledger import CHUNK, FREE, Ledger
 from fallow.replay.spans import Pieces, Spans, overlaps
 
 AGE_EDGES = np.concatenate([[0], 2 ** np.arange(25)])
@@ -28,26 +28,26 @@ class Composition:
     """Steps that can be drawn, or that were drawn."""
 
 
-def of_spans(book: Book, parts: tuple[Spans, ...]) -> Composition:
+def of_spans(ledger: Ledger, parts: tuple[Spans, ...]) -> Composition:
     """What can be drawn now; several parts count alike."""
     tally = Tally()
     for spans in parts:
         weight = np.ones(len(spans.world)) if spans.weight is None else spans.weight
         total = float((weight * spans.length).sum())
         if total > 0:
-            _add_part(tally, book, spans, weight / total)
+            _add_part(tally, ledger, spans, weight / total)
     return tally.composition()
 
 
-def _add_part(tally: "Tally", book: Book, spans: Spans, weight: np.ndarray) -> None:
-    episodes, index = book.episode_ranges()
+def _add_part(tally: "Tally", ledger: Ledger, spans: Spans, weight: np.ndarray) -> None:
+    episodes, index = ledger.episode_ranges()
     source, target = overlaps(spans, episodes)
     start = np.maximum(spans.start[source], episodes.start[target])
     length = np.minimum(spans.stop[source], episodes.stop[target]) - start
     world = spans.world[source]
-    youngest = book.now - 1 - book.time_of(world, start + length - 1)
-    regime = book.episode_regimes()[index[target]]
-    tally.add(youngest, length, weight[source], regime, book.present_regime)
+    youngest = ledger.now - 1 - ledger.time_of(world, start + length - 1)
+    regime = ledger.episode_regimes()[index[target]]
+    tally.add(youngest, length, weight[source], regime, ledger.present_regime)
     tally.n_steps += spans.n_steps
     tally.squares += float((weight**2 * spans.length).sum())
     tally.total += 1.0
@@ -132,13 +132,13 @@ class Record:
         self._waiting.clear()
         self.tally = Tally()
 
-    def add(self, book: Book, pieces: Pieces) -> None:
+    def add(self, ledger: Ledger, pieces: Pieces) -> None:
         """Note one batch."""
-        self._waiting.append((book.now, pieces))
+        self._waiting.append((ledger.now, pieces))
         if len(self._waiting) >= self.LIMIT:
-            self.count(book)
+            self.count(ledger)
 
-    def count(self, book: Book) -> None:
+    def count(self, ledger: Ledger) -> None:
         """Count what waits; also called before labels or the present regime change."""
         if not self._waiting:
             return
@@ -148,36 +148,36 @@ class Record:
         serial = np.concatenate([p.serial for _, p in self._waiting])
         left = np.concatenate([p.length for _, p in self._waiting])
         self._waiting.clear()
-        self._count_visits(book, world, serial, left)
-        episodes, index = book.episode_ranges()
-        regimes = book.episode_regimes()[index]
+        self._count_visits(ledger, world, serial, left)
+        episodes, index = ledger.episode_ranges()
+        regimes = ledger.episode_regimes()[index]
         size = 1 + int(episodes.stop.max(initial=0))
         ends = episodes.world * size + episodes.stop
         while len(left):
             found = np.searchsorted(ends, world * size + serial, side="right")
             taken = np.minimum(left, episodes.stop[found] - serial)
-            youngest = now - 1 - book.time_of(world, serial + taken - 1)
+            youngest = now - 1 - ledger.time_of(world, serial + taken - 1)
             ones = np.ones(len(taken))
-            self.tally.add(youngest, taken, ones, regimes[found], book.present_regime)
+            self.tally.add(youngest, taken, ones, regimes[found], ledger.present_regime)
             self.tally.n_steps += float(taken.sum())
             more = left > taken
             serial, left = (serial + taken)[more], (left - taken)[more]
             now, world = now[more], world[more]
 
     def _count_visits(
-        self, book: Book, world: np.ndarray, serial: np.ndarray, length: np.ndarray
+        self, ledger: Ledger, world: np.ndarray, serial: np.ndarray, length: np.ndarray
     ) -> None:
         """One visit for every chunk that a piece touches."""
         first, last = serial // CHUNK, (serial + length - 1) // CHUNK
         for ahead in range(int((last - first).max(initial=0)) + 1):
             touched = first + ahead <= last
-            slots = book.slot_of[world[touched], (first + ahead)[touched]]
-            book.visits += np.bincount(slots[slots != FREE], minlength=book.n_slots)
+            slots = ledger.slot_of[world[touched], (first + ahead)[touched]]
+            ledger.visits += np.bincount(slots[slots != FREE], minlength=ledger.n_slots)
 
-    def composition(self, book: Book) -> Composition:
+    def composition(self, ledger: Ledger) -> Composition:
         """Shares of all steps drawn; the effective number is over chunks drawn from."""
-        self.count(book)
-        visits = book.visits[book.chunk != FREE].astype(float)
+        self.count(ledger)
+        visits = ledger.visits[ledger.chunk != FREE].astype(float)
         self.tally.total = float(visits.sum())
         self.tally.squares = float((visits**2).sum()) / CHUNK
         return self.tally.composition()

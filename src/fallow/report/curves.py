@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from fallow.core.results import Evaluation
+from fallow.core.results import ResultRow
 from fallow.dynamics.conditions import Condition
 from fallow.report.names import rule_name, rule_order
 from fallow.study.summary import standard_error
@@ -41,7 +41,7 @@ class Curve:
     """The most that an evaluation has."""
 
 
-def curves_of(rows: Sequence[Evaluation], value: str = "mean_return") -> list[Curve]:
+def curves_of(rows: Sequence[ResultRow], value: str = "mean_return") -> list[Curve]:
     """A curve for each rule, of one column of the rows of one cell.
 
     What is not there or no number is left out, as if the seed had no such row.

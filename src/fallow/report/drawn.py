@@ -15,10 +15,10 @@ from matplotlib.ticker import FuncFormatter
 from fallow.core.errors import FallowError
 from fallow.core.records import Episode
 from fallow.logs.history import History
-from fallow.replay.book import Book
 from fallow.replay.composition import AGE_EDGES, of_spans
-from fallow.replay.drawer import Drawer
+from fallow.replay.ledger import Ledger
 from fallow.replay.rules import Rule
+from fallow.replay.sampler import Sampler
 from fallow.report.names import rule_name, rule_order
 from fallow.views.plotting import (
     legend_above,
@@ -68,12 +68,12 @@ def drawn_ages(
     frames_per_step = branch.header.frames_per_step
     wanted = sorted(set(frames))
     episodes = [*(trunk.episodes if trunk else ()), *branch.episodes]
-    book = Book(1 + max(e.world for e in episodes), CAPACITY_TRANSITIONS)
-    drawer = Drawer(book, rule)
+    ledger = Ledger(1 + max(e.world for e in episodes), CAPACITY_TRANSITIONS)
+    sampler = Sampler(ledger, rule)
     found = []
-    for frame in _kept_again(book, drawer, episodes, frames_per_step):
+    for frame in _kept_again(ledger, sampler, episodes, frames_per_step):
         while wanted and wanted[0] <= frame:
-            found.append(of_spans(book, drawer.parts()))
+            found.append(of_spans(ledger, sampler.parts()))
             wanted.pop(0)
         if not wanted:
             break
@@ -94,14 +94,14 @@ def drawn_ages(
 
 
 def _kept_again(
-    book: Book, drawer: Drawer, episodes: Sequence[Episode], frames_per_step: int
+    ledger: Ledger, sampler: Sampler, episodes: Sequence[Episode], frames_per_step: int
 ) -> Iterator[int]:
     """Store all steps as a fleet does; yields the clock after each transition."""
-    groups = _together(episodes, book.n_worlds)
+    groups = _together(episodes, ledger.n_worlds)
     for index, group in enumerate(groups):
         regime = group[0].regime
         for step in range(group[0].n_transitions + 1):
-            book.advance_all([step == 0] * book.n_worlds, drawer.victim)
+            ledger.advance_all([step == 0] * ledger.n_worlds, sampler.victim)
             if regime is None:
                 now = after = None
             else:
@@ -110,10 +110,10 @@ def _kept_again(
                 if step == len(regime) and index + 1 < len(groups):
                     following = groups[index + 1][0].regime
                     after = now if following is None else int(following[0])
-            if now is not None and now != book.present_regime:
-                drawer.set_present_regime(now)
+            if now is not None and now != ledger.present_regime:
+                sampler.set_present_regime(now)
             if step and after is not None and after != now:
-                book.note_change()
+                ledger.note_change()
             if step:
                 yield group[0].start_frame + step * frames_per_step
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from fallow.core.results import Evaluation
+from fallow.core.results import ResultRow
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import Drift
 from fallow.report import curves
@@ -41,9 +41,9 @@ def stale_pictures(study: StudyResults) -> list[Picture]:
     return found
 
 
-def _by_setting(study: StudyResults) -> list[tuple[Setting, str, list[Evaluation]]]:
+def _by_setting(study: StudyResults) -> list[tuple[Setting, str, list[ResultRow]]]:
     """Settings in the order of the table, their titles and rows."""
-    groups: dict[Setting, list[Evaluation]] = defaultdict(list)
+    groups: dict[Setting, list[ResultRow]] = defaultdict(list)
     for row in study.rows:
         groups[study.setting(row)].append(row)
     settings = list(groups)

@@ -39,7 +39,7 @@ LEFT_OUT = ("Left out: ", "And ")
 """How a verdict's sentences on missing branches begin; the page lists them itself."""
 RETURNS = "Return before and after the change"
 HOW_TO_READ = {
-    RETURNS: "Evaluation return of each rule. Lines are means over seeds, bands one "
+    RETURNS: "ResultRow return of each rule. Lines are means over seeds, bands one "
     "standard error. The vertical line is the first change, shades are where the body "
     "is changed.",
     "Where forgetting pays": "The Recency advantage D: above 0 training on recent data "

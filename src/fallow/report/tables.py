@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from fallow.core.results import Evaluation
+from fallow.core.results import ResultRow
 from fallow.dynamics.schedules import SHIFT_FRAME
 from fallow.report.cells import Estimate, Table
 from fallow.report.comparing import (
@@ -38,7 +38,7 @@ from fallow.study.statistics import (
 
 
 def tables_of(
-    rows: Sequence[Evaluation],
+    rows: Sequence[ResultRow],
     name: str = "",
     shift_frame: int = SHIFT_FRAME,
     seeds: Sequence[int] | None = None,

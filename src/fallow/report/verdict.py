@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from fallow.core.results import Evaluation
+from fallow.core.results import ResultRow
 from fallow.dynamics.schedules import SHIFT_FRAME
 from fallow.report.cells import digits_for, number
 from fallow.report.comparing import missing_notes
@@ -24,7 +24,7 @@ NOTHING = "There is nothing to say yet: no branch has been evaluated."
 
 
 def verdict(
-    rows: Sequence[Evaluation],
+    rows: Sequence[ResultRow],
     shift_frame: int = SHIFT_FRAME,
     seeds: Sequence[int] | None = None,
     n_evaluations: int | None = None,

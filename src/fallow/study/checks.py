@@ -9,7 +9,7 @@ from fallow.core import options
 from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.tasks import ACTION_REPEAT, EPISODE_FRAMES, TASKS
-from fallow.replay.book import MAX_TRANSITIONS, Book
+from fallow.replay.ledger import MAX_TRANSITIONS, Ledger
 from fallow.replay.rules import Rule
 from fallow.study.devices import named_bytes
 
@@ -164,6 +164,6 @@ def check_grid(
 
 def _check_rules(plan: "Plan", cell: "Cell") -> None:
     """Rules know themselves what a buffer of a size can hold."""
-    book = Book(n_worlds_of(cell.agent, plan.preset), plan.capacity_transitions)
+    ledger = Ledger(n_worlds_of(cell.agent, plan.preset), plan.capacity_transitions)
     for rule in cell.rules:
-        Rule.parse(rule).check(book)
+        Rule.parse(rule).check(ledger)

@@ -17,7 +17,9 @@ from fallow.dynamics import TASKS
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.simulator import compile_body
 from fallow.study.fleets import PlannedFleet
-from fallow.study.folder import (
+from fallow.study.plan import Plan
+from fallow.study.runner import Event, Watch, tell, try_fleet
+from fallow.study.store import (
     FAILED,
     LOCK,
     TABLE,
@@ -33,8 +35,6 @@ from fallow.study.folder import (
     set_damaged_aside,
     write_parquet,
 )
-from fallow.study.plan import Plan
-from fallow.study.running import Event, Watch, tell, try_fleet
 
 POLL_S = 2.0
 """Between two looks at what the workers of a cluster have done."""
@@ -110,7 +110,7 @@ def run_local(study: Study, watch: Watch, address: str | None = None) -> None:
     """Fleets one after the other in this process."""
 
     def told(event: Event) -> None:
-        if event.progress.judged is not None:
+        if event.progress.evaluation is not None:
             collect(study)
         watch(event)
 
@@ -170,10 +170,12 @@ class News:
         self._times[fleet.id] = told["time"]
         rate = told["session_updates"] / max(told["session_s"], 1e-9)
         place = (told["frame"], told["until_frame"], told["n_updates"], rate)
-        judged = self._judged(fleet, folder / TABLE)
-        self._watch(Event(fleet, told["stage"], training.Progress(*place, judged)))
+        evaluation = self._judged(fleet, folder / TABLE)
+        self._watch(Event(fleet, told["stage"], training.Progress(*place, evaluation)))
 
-    def _judged(self, fleet: PlannedFleet, table: Path) -> training.Judged | None:
+    def _judged(
+        self, fleet: PlannedFleet, table: Path
+    ) -> training.EvaluationResult | None:
         """What the last evaluation gave, if it is new."""
         rows = joined([table])
         last = max((row.frame for row in rows), default=0)
@@ -181,7 +183,7 @@ class News:
             return None
         self._frames[fleet.id] = last
         returns = [row.returns for row in rows if row.frame == last]
-        return training.Judged(last, np.array(returns))
+        return training.EvaluationResult(last, np.array(returns))
 
 
 @contextlib.contextmanager

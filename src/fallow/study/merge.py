@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from fallow.core.errors import FallowError
-from fallow.study.folder import (
+from fallow.study.plan import PLAN_FILE
+from fallow.study.store import (
     Study,
     copy_tables,
     difference,
@@ -17,7 +18,6 @@ from fallow.study.folder import (
     read_study,
     write_plan,
 )
-from fallow.study.plan import PLAN_FILE
 
 
 def merge(folders: Sequence[str | Path], out: str | Path) -> Study:

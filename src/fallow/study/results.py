@@ -11,10 +11,13 @@ from typing import Any
 
 from fallow.core import files, options
 from fallow.core.errors import FallowError
-from fallow.core.results import Evaluation
+from fallow.core.results import ResultRow
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import SHIFT_FRAME
-from fallow.study.folder import (
+from fallow.study.plan import PLAN_FILE, Plan, PlannedBranch
+from fallow.study.rows import read_rows
+from fallow.study.statistics import Returns, Setting, returns_of
+from fallow.study.store import (
     TABLE,
     collect,
     is_done,
@@ -22,9 +25,6 @@ from fallow.study.folder import (
     read_json,
     read_study,
 )
-from fallow.study.plan import PLAN_FILE, Plan, PlannedBranch
-from fallow.study.rows import read_rows
-from fallow.study.statistics import Returns, Setting, returns_of
 
 RUN_FILE = "run.json"
 """What `fallow train` leaves, which is no study."""
@@ -36,7 +36,7 @@ class StudyResults:
 
     name: str
     folder: Path
-    rows: tuple[Evaluation, ...]
+    rows: tuple[ResultRow, ...]
     plan: Plan | None = None
     """None: the folder has none that can be read."""
     branches: tuple[PlannedBranch, ...] = ()
@@ -112,7 +112,7 @@ class StudyResults:
         schedule = replace(condition.schedule, shift_frame=self.shift_frame)  # type: ignore[type-var]
         return replace(condition, schedule=schedule)
 
-    def setting(self, row: Evaluation | PlannedBranch) -> Setting:
+    def setting(self, row: ResultRow | PlannedBranch) -> Setting:
         """Where a row or a branch is compared."""
         trunk_set = self.trunk_sets.get(row.trunk, "")
         return Setting(row.task, row.agent, row.preset, row.condition, trunk_set)
@@ -180,7 +180,7 @@ def _planned(folder: Path) -> tuple[dict[str, Any], str]:
     }, ""
 
 
-def _rows(folder: Path) -> tuple[list[Evaluation], str]:
+def _rows(folder: Path) -> tuple[list[ResultRow], str]:
     """The rows; a damaged table is made again from those of the fleets."""
     if not (folder / TABLE).exists():
         return [], f"{TABLE} is not there yet: nothing was evaluated."
@@ -203,7 +203,7 @@ def _rows(folder: Path) -> tuple[list[Evaluation], str]:
     return kept or [], f"{why}; set aside as {aside.name} and made again."
 
 
-def _rows_of_fleets(folder: Path) -> list[Evaluation] | None:
+def _rows_of_fleets(folder: Path) -> list[ResultRow] | None:
     """The rows of all fleets, where all are done and their tables are unchanged."""
     try:
         study = read_study(folder)

@@ -5,13 +5,13 @@ from functools import cache
 from pathlib import Path
 
 from fallow.core import legacy
-from fallow.core.results import Evaluation, is_of_algorithm_1, read_results
+from fallow.core.results import ResultRow, is_of_algorithm_1, read_results
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.tasks import TASKS
 from fallow.replay.rules import Rule
 
 
-def read_rows(path: str | Path, unfinished: bool = False) -> list[Evaluation]:
+def read_rows(path: str | Path, unfinished: bool = False) -> list[ResultRow]:
     """The rows of a table; those of algorithm 1 with its defaults written out.
 
     Without a last line that has no end, if `unfinished`.

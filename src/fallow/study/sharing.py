@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from fallow.logs.compact import compact
-from fallow.study.folder import (
+from fallow.study.plan import PLAN_FILE
+from fallow.study.statistics import BASELINE
+from fallow.study.store import (
     Study,
     copy_tables,
     new_folder,
@@ -11,8 +13,6 @@ from fallow.study.folder import (
     read_study,
     write_json,
 )
-from fallow.study.plan import PLAN_FILE
-from fallow.study.statistics import BASELINE
 
 
 def share(folder: str | Path, out: str | Path) -> Study:

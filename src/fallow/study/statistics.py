@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fallow.core.errors import FallowError
-from fallow.core.results import Evaluation
+from fallow.core.results import ResultRow
 from fallow.dynamics.schedules import SHIFT_FRAME
 from fallow.study.summary import Missing, Summary, summarise
 
@@ -125,7 +125,7 @@ class Returns:
 
 
 def returns_of(
-    rows: Sequence[Evaluation],
+    rows: Sequence[ResultRow],
     shift_frame: int = SHIFT_FRAME,
     seeds: Sequence[int] | None = None,
     n_evaluations: int | None = None,
@@ -142,7 +142,7 @@ def returns_of(
             trainings of one trunk.
     """
     check_trainings(rows)
-    branches: dict[tuple[Setting, str, int, str], dict[int, Evaluation]]
+    branches: dict[tuple[Setting, str, int, str], dict[int, ResultRow]]
     branches = defaultdict(dict)
     frames: dict[tuple[str, ...], set[int]] = defaultdict(set)
     for row in rows:
@@ -163,12 +163,12 @@ def returns_of(
     return Returns(tuple(found), None if seeds is None else tuple(sorted(seeds)))
 
 
-def trunk_of(row: Evaluation) -> str:
+def trunk_of(row: ResultRow) -> str:
     """What pairs a row: the trunk's id, and its fingerprint where that is known."""
     return " ".join(filter(None, (row.trunk, row.trunk_fingerprint)))
 
 
-def check_trainings(rows: Sequence[Evaluation]) -> None:
+def check_trainings(rows: Sequence[ResultRow]) -> None:
     """Raise if branches of one trunk began from two trainings of it.
 
     A recipe trained twice on an accelerator gives two agents, which are no pair.
@@ -268,7 +268,7 @@ def _value(branch: BranchReturn | None) -> tuple[float | None, str]:
 
 
 def _branch(
-    key: tuple[Setting, str, int, str], own: Mapping[int, Evaluation], frames: set[int]
+    key: tuple[Setting, str, int, str], own: Mapping[int, ResultRow], frames: set[int]
 ) -> BranchReturn:
     rows = [own[frame] for frame in sorted(own)]
     plain = BranchReturn(*key, frames=tuple(sorted(own)), value=None)
@@ -300,7 +300,7 @@ def _long_enough(branch: BranchReturn, n_evaluations: int | None) -> BranchRetur
     return replace(branch, value=None, by_regime=(), reason=reason)
 
 
-def _mean_auc(rows: Sequence[Evaluation]) -> float | None:
+def _mean_auc(rows: Sequence[ResultRow]) -> float | None:
     defined = [row.auc for row in rows if row.auc is not None]
     return _mean(defined) if defined else None
 
@@ -309,7 +309,7 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-def _check_same(before: Evaluation | None, row: Evaluation) -> None:
+def _check_same(before: ResultRow | None, row: ResultRow) -> None:
     if before is None or before.mean_return == row.mean_return:
         return
     if math.isnan(before.mean_return) and math.isnan(row.mean_return):

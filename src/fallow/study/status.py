@@ -7,8 +7,8 @@ from typing import Any
 
 from fallow.core.lock import is_held
 from fallow.study.fleets import PlannedFleet
-from fallow.study.folder import FAILED, Study, is_done, read_status, read_study
 from fallow.study.plan import Plan
+from fallow.study.store import FAILED, Study, is_done, read_status, read_study
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from fallow.agents import training
+from fallow.agents.checkpoints import CheckpointPath, found
 from fallow.agents.fleet import Fleet, build_agent
-from fallow.agents.saving import Place, found
 from fallow.core import files
 from fallow.core.lock import Locked, lock
 from fallow.core.records import Branch
 from fallow.core.results import Label, read_results, write_results
-from fallow.study.folder import TABLE, link
 from fallow.study.plan import Plan, PlannedTrunk, identity
+from fallow.study.store import TABLE, link
 
 HISTORY = "history.fallow"
 WAIT_S = 5.0
@@ -66,9 +66,9 @@ def _tell(plan: Plan, watch: training.Watch, message: str) -> None:
     watch(training.Progress(0, plan.trunk_frames, 0, 0.0, message=message))
 
 
-def place_of(trunk: str, store: Path) -> Place:
+def place_of(trunk: str, store: Path) -> CheckpointPath:
     """Where a trunk is saved."""
-    return Place(store / trunk)
+    return CheckpointPath(store / trunk)
 
 
 def _work(store: Path, trunks: Sequence[PlannedTrunk]) -> Path:
@@ -87,14 +87,14 @@ def _train(
         Label(t.task, t.agent, t.preset, "none", "passive", t.seed, t.id, "")
         for t in trunks
     ]
-    leg = training.Leg(
+    phase = training.Phase(
         plan.trunk_frames,
         plan.evaluate_frames,
         plan.n_episodes,
         plan.save_frames,
         offset_frames=plan.offset_frames,
     )
-    training.live(fleet, leg, work, labels, watch)
+    training.train_until(fleet, phase, work, labels, watch)
 
 
 def _hand_over(work: Path, index: int, trunk: PlannedTrunk, store: Path) -> None:
@@ -105,8 +105,8 @@ def _hand_over(work: Path, index: int, trunk: PlannedTrunk, store: Path) -> None
     part = store / f"{trunk.id}.part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    saved = Place(found(work / "checkpoint") or work / "checkpoint", index)
-    own = Place(part)
+    saved = CheckpointPath(found(work / "checkpoint") or work / "checkpoint", index)
+    own = CheckpointPath(part)
     link(saved.agent, own.agent)
     link(saved.replay, own.replay)
     link(work / "histories" / f"{index:03d}.fallow", part / HISTORY)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.agent import Acted, Schedule
+from fallow.agents.base import Acted, TrainSchedule
 from fallow.agents.dreamer import cost, losses, train
 from fallow.agents.dreamer.config import Config
 from fallow.agents.dreamer.recurrence import State as Latent
@@ -33,10 +33,10 @@ class Dreamer:
     name = "dreamer"
 
     @property
-    def schedule(self) -> Schedule:
+    def schedule(self) -> TrainSchedule:
         """How much it lives and learns."""
         config = self.config
-        return Schedule(
+        return TrainSchedule(
             config.n_worlds,
             config.batch,
             config.length,
@@ -49,7 +49,7 @@ class Dreamer:
         """An agent that has not learned yet."""
         return train.init(self.config, key, self.n_columns, self.n_actuators)
 
-    def nothing(self, n_worlds: int) -> Memory:
+    def initial_carry(self, n_worlds: int) -> Memory:
         """The carry of worlds that all begin anew."""
         config = self.config
         latent = Latent(

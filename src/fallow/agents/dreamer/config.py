@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from fallow.agents import sizes
+from fallow.agents import presets
 from fallow.core import options
 from fallow.core.errors import FallowError
 from fallow.core.registry import Registry
@@ -40,7 +40,7 @@ class Config:
     """Replayed steps for each transition lived."""
     prefill_transitions: int = 2500
     """Transitions of uniformly random actions before learning."""
-    pretrain_updates: int = field(default=100, metadata=sizes.MAY_BE_ZERO)
+    pretrain_updates: int = field(default=100, metadata=presets.MAY_BE_ZERO)
     """Updates when learning begins."""
     model_rate: float = 1e-4
     actor_rate: float = 3e-5
@@ -52,7 +52,7 @@ class Config:
     """Steps of the posterior's scan compiled as one; changes nothing but speed."""
 
     def __post_init__(self) -> None:
-        sizes.check(self, "dreamer")
+        presets.check(self, "dreamer")
         n_states = self.batch * self.length
         if self.n_starts > n_states:
             raise FallowError(

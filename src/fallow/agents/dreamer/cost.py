@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
+from fallow.agents.dreamer.bins import BINS
 from fallow.agents.dreamer.config import Config
-from fallow.agents.dreamer.twohot import BINS
 
 
 class Macs(NamedTuple):
@@ -14,7 +14,7 @@ class Macs(NamedTuple):
     posterior: int
     decoder: int
     reward: int
-    proceeds: int
+    continues: int
     actor: int
     critic: int
 
@@ -33,7 +33,7 @@ def macs(config: Config, n_columns: int, n_actuators: int) -> Macs:
         posterior=(c.n_deter + c.coder_width) * h + logits,
         decoder=c.n_feature * c.coder_width + coder + c.coder_width * n_columns,
         reward=head + c.head_width * BINS.n,
-        proceeds=head + c.head_width,
+        continues=head + c.head_width,
         actor=head + c.head_width * 2 * n_actuators,
         critic=head + c.head_width * BINS.n,
     )
@@ -47,18 +47,18 @@ def update_flops(config: Config, n_columns: int, n_actuators: int) -> float:
     states, and the actor's own weights; the critic's weights; the slow critic.
     """
     m = macs(config, n_columns, n_actuators)
-    model = m.encoder + m.prior_step + m.posterior + m.decoder + m.reward + m.proceeds
+    model = m.encoder + m.prior_step + m.posterior + m.decoder + m.reward + m.continues
     rows = config.batch * config.length
     steps, states = config.horizon - 1, config.horizon
     forward = (
         steps * (m.prior_step + m.actor)
-        + states * (m.reward + m.proceeds + m.critic)
+        + states * (m.reward + m.continues + m.critic)
         + steps * m.actor
         + steps * m.critic  # the slow one
     )
     backward = (
         steps * (m.prior_step + m.actor)
-        + states * (m.reward + m.proceeds + m.critic)
+        + states * (m.reward + m.continues + m.critic)
         + steps * 2 * m.actor
         + steps * m.critic
     )

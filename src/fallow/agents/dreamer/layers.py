@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
 from fallow.agents import compiling
-from fallow.agents.dreamer.steps import activate
+from fallow.agents.dreamer.ops import norm_silu
 from fallow.agents.shared.layers import Norm
 
 NORM_EPSILON = 1e-3
@@ -66,7 +66,7 @@ class Block(eqx.Module):
         self.norm = Norm(n_out, NORM_EPSILON)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return activate(self.norm, product(x, self.weight))
+        return norm_silu(self.norm, product(x, self.weight))
 
 
 class Linear(eqx.Module):

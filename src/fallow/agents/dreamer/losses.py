@@ -7,15 +7,14 @@ import jax.numpy as jnp
 
 from fallow.agents import compiling
 from fallow.agents.dreamer import latent
-from fallow.agents.dreamer.hoist import Given, Products, scan
+from fallow.agents.dreamer.deferred_grads import Given, Products, scan
+from fallow.agents.dreamer.heads import BinnedScalars
 from fallow.agents.dreamer.layers import MLP, saving_products
 from fallow.agents.dreamer.networks import Actor, Policy, WorldModel
+from fallow.agents.dreamer.ops import norm_silu, stack_steps
 from fallow.agents.dreamer.recurrence import State
 from fallow.agents.dreamer.rssm import RSSM, Sequence
-from fallow.agents.dreamer.scalars import Scalars
-from fallow.agents.dreamer.stacking import stacked
-from fallow.agents.dreamer.steps import activate
-from fallow.agents.shared.twohot import symlog
+from fallow.agents.shared.bins import symlog
 
 DYNAMICS_SCALE, REPRESENTATION_SCALE = 0.5, 0.1
 FREE_NATS = 1.0
@@ -38,7 +37,7 @@ class Errors(NamedTuple):
 
     decoder: jax.Array
     reward: jax.Array
-    proceeds: jax.Array
+    continues: jax.Array
     dynamics: jax.Array
     """KL(posterior || prior) that moves the prior."""
     representation: jax.Array
@@ -49,7 +48,7 @@ class Errors(NamedTuple):
         return (
             self.decoder
             + self.reward
-            + self.proceeds
+            + self.continues
             + DYNAMICS_SCALE * jnp.maximum(self.dynamics, FREE_NATS)
             + REPRESENTATION_SCALE * jnp.maximum(self.representation, FREE_NATS)
         )
@@ -65,8 +64,8 @@ def model_errors(
         batch["is_first"],
         uniform,
     )
-    nothing = model.rssm.nothing(batch["is_first"].shape[1])
-    states, posterior = model.rssm.observe(nothing, sequence, unroll)
+    begin = model.rssm.zero_state(batch["is_first"].shape[1])
+    states, posterior = model.rssm.observe(begin, sequence, unroll)
     return _errors(model, batch, states, posterior()), states
 
 
@@ -81,9 +80,9 @@ def _errors(
     squared = jnp.where(squared < NEGLIGIBLE, 0, squared)
     return Errors(
         decoder=squared.sum(-1),
-        reward=Scalars.of(model.reward, feature).cross_entropy(batch["reward"]),
+        reward=BinnedScalars.of(model.reward, feature).cross_entropy(batch["reward"]),
         # episodes end by the time limit only, so the target is always to go on
-        proceeds=jax.nn.softplus(-model.proceeds(feature)[..., 0]),
+        continues=jax.nn.softplus(-model.continues(feature)[..., 0]),
         dynamics=latent.divergence(still(posterior), prior),
         representation=latent.divergence(posterior, still(prior)),
     )
@@ -110,7 +109,7 @@ def imagine(actor: Actor, model: WorldModel, start: State, noise: Noise) -> jax.
     # of its kernels, and its steps are few
     unroll = 1 if compiling.on_processor() else len(noise.normal)
     _, features = scan(_imagine_step, unroll, given, start, noise)
-    return stacked(start.feature, *features)
+    return stack_steps(start.feature, *features)
 
 
 def _imagine_step(
@@ -119,7 +118,7 @@ def _imagine_step(
     norms, bias = small
     x = jax.lax.stop_gradient(state.feature)
     for layer, norm in enumerate(norms):
-        x = activate(norm, products(str(layer), x))
+        x = norm_silu(norm, products(str(layer), x))
     policy = Policy.of(products("out", x).astype(jnp.float32) + bias)
     action = policy.sample(noise.normal)
     state = rssm.imagine(state, action, noise.uniform)
@@ -127,26 +126,28 @@ def _imagine_step(
 
 
 def lambda_returns(
-    reward: jax.Array, proceeds: jax.Array, value: jax.Array
+    reward: jax.Array, continues: jax.Array, value: jax.Array
 ) -> jax.Array:
     """R_t = r_{t+1} + c_{t+1} ((1 - lambda) v_{t+1} + lambda R_{t+1}), R_H = v_H.
 
     From (H, N) numbers at every state to (H - 1, N) returns.
     """
-    bootstrap = reward[1:] + proceeds[1:] * (1 - LAMBDA) * value[1:]
+    bootstrap = reward[1:] + continues[1:] * (1 - LAMBDA) * value[1:]
 
     later, returns = value[-1], []
     for t in reversed(range(len(bootstrap))):
-        later = bootstrap[t] + LAMBDA * proceeds[t + 1] * later
+        later = bootstrap[t] + LAMBDA * continues[t + 1] * later
         returns.append(later)
     return jnp.stack(returns[::-1])
 
 
-def normalised(limits: jax.Array, returns: jax.Array) -> tuple[jax.Array, jax.Array]:
+def normalized(
+    return_range: jax.Array, returns: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Moving 5 % and 95 % quantiles of returns, and the scale they give, 1 or more."""
     now = jnp.quantile(jax.lax.stop_gradient(returns), jnp.array(QUANTILES))
-    limits = (1 - NORMALISER_RATE) * limits + NORMALISER_RATE * now
-    return limits, jnp.maximum(1.0, limits[1] - limits[0])
+    return_range = (1 - NORMALISER_RATE) * return_range + NORMALISER_RATE * now
+    return return_range, jnp.maximum(1.0, return_range[1] - return_range[0])
 
 
 class Imagined(NamedTuple):
@@ -155,7 +156,7 @@ class Imagined(NamedTuple):
     features: jax.Array  # (H, N, F)
     returns: jax.Array  # (H - 1, N)
     weights: jax.Array  # (H - 1, N)
-    limits: jax.Array  # (2,)
+    return_range: jax.Array  # (2,)
     entropy: jax.Array
 
 
@@ -163,7 +164,7 @@ def actor_loss(
     actor: Actor,
     model: WorldModel,
     critic: MLP,
-    limits: jax.Array,
+    return_range: jax.Array,
     start: State,
     noise: Noise,
 ) -> tuple[jax.Array, Imagined]:
@@ -174,21 +175,21 @@ def actor_loss(
     """
     features = imagine(actor, model, start, noise)
     reward = _estimate(model.reward, features)
-    proceeds = _discount(model.proceeds, features)
+    continues = _discount(model.continues, features)
     value = _estimate(critic, features)
-    returns = lambda_returns(reward, proceeds, value)
-    still = jax.lax.stop_gradient(proceeds[:-2])
+    returns = lambda_returns(reward, continues, value)
+    still = jax.lax.stop_gradient(continues[:-2])
     weights = jnp.concatenate([jnp.ones_like(value[:1]), jnp.cumprod(still, 0)])
-    limits, scale = normalised(limits, returns)
+    return_range, scale = normalized(return_range, returns)
     entropy = _entropy(actor, features)[:-1]  # a slice of all features costs more
     advantage = (returns - value[:-1]) / scale
     loss = -(weights * advantage).mean() - ENTROPY_SCALE * entropy.mean()
-    return loss, Imagined(features, returns, weights, limits, entropy.mean())
+    return loss, Imagined(features, returns, weights, return_range, entropy.mean())
 
 
 @saving_products
 def _estimate(head: MLP, features: jax.Array) -> jax.Array:
-    return Scalars.of(head, features).estimate()
+    return BinnedScalars.of(head, features).estimate()
 
 
 @saving_products
@@ -205,8 +206,8 @@ def _entropy(actor: Actor, features: jax.Array) -> jax.Array:
 def critic_loss(critic: MLP, slow: MLP, imagined: Imagined) -> jax.Array:
     """mean[w_t (CE(v, R_t) + CE(v, slow v))] on states held still."""
     # all H states, so that the forward pass is the one of the actor's loss
-    slow_value = Scalars.of(slow, imagined.features).estimate()
+    slow_value = BinnedScalars.of(slow, imagined.features).estimate()
     returns = jnp.concatenate([imagined.returns, slow_value[-1:]])  # the last is unused
-    values = Scalars.of(critic, imagined.features)
+    values = BinnedScalars.of(critic, imagined.features)
     loss = values.cross_entropy(returns, slow_value)[:-1]
     return (imagined.weights * loss).mean()

@@ -6,11 +6,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from fallow.agents.dreamer.bins import BINS
 from fallow.agents.dreamer.config import Config
 from fallow.agents.dreamer.layers import MLP, Linear
 from fallow.agents.dreamer.rssm import RSSM
-from fallow.agents.dreamer.twohot import BINS
-from fallow.agents.shared.twohot import symlog
+from fallow.agents.shared.bins import symlog
 
 MIN_STD, MAX_STD = 0.1, 1.0
 """Range of the policy's standard deviation."""
@@ -23,7 +23,7 @@ class WorldModel(eqx.Module):
     rssm: RSSM
     decoder: MLP
     reward: MLP
-    proceeds: MLP
+    continues: MLP
     """Logit of the episode going on."""
 
     def __init__(
@@ -43,7 +43,7 @@ class WorldModel(eqx.Module):
         self.decoder = MLP(keys[2], [config.n_feature, *coder], n_columns)
         head = _head_sizes(config)
         self.reward = MLP(keys[3], head, BINS.n, scale=0)
-        self.proceeds = MLP(keys[4], head, 1)
+        self.continues = MLP(keys[4], head, 1)
 
     def embed(self, observation: jax.Array) -> jax.Array:
         """(…, n_columns) to (…, E)."""

@@ -43,14 +43,14 @@ def from_reference(weights: Names, config: Config | None = None) -> Learner:
     heads = "_wm.heads"
     model = empty.model
     model = eqx.tree_at(
-        lambda m: (m.encoder, m.rssm, m.decoder, m.reward, m.proceeds),
+        lambda m: (m.encoder, m.rssm, m.decoder, m.reward, m.continues),
         model,
         (
             source.mlp("_wm.encoder._mlp", "Encoder", model.encoder),
             source.rssm(model.rssm),
             source.mlp(f"{heads}.decoder._mlp", "Decoder", model.decoder),
             source.mlp(f"{heads}.reward", "Reward", model.reward),
-            source.mlp(f"{heads}.cont", "Cont", model.proceeds),
+            source.mlp(f"{heads}.cont", "Cont", model.continues),
         ),
     )
     behaviour = "_task_behavior"
@@ -58,7 +58,7 @@ def from_reference(weights: Names, config: Config | None = None) -> Learner:
     slow = source.mlp(f"{behaviour}._slow_value", "Value", empty.critic)
     actor = source.actor(f"{behaviour}.actor", empty.actor)
     learner = train.learner(config, model, actor, value, slow)
-    return learner._replace(limits=source.array(f"{behaviour}.ema_vals", (2,)))
+    return learner._replace(return_range=source.array(f"{behaviour}.ema_vals", (2,)))
 
 
 class _Source(Source):

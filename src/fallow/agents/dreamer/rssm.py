@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer.follow import follow
 from fallow.agents.dreamer.layers import (
     NORM_EPSILON,
     Block,
@@ -14,8 +13,9 @@ from fallow.agents.dreamer.layers import (
     hidden_weight,
     product,
 )
+from fallow.agents.dreamer.ops import Logits, norm_gates, norm_silu, sample_latent
+from fallow.agents.dreamer.posterior_scan import posterior_scan
 from fallow.agents.dreamer.recurrence import Inputs, Recurrence, State
-from fallow.agents.dreamer.steps import Logits, activate, draw, recur
 from fallow.agents.shared.layers import Norm
 
 
@@ -80,10 +80,10 @@ class RSSM(eqx.Module):
     def start(self) -> State:
         """The learned state before anything happened, without leading axes."""
         deter = jnp.tanh(self.initial)
-        return State(deter, draw(self.expected(deter), None))
+        return State(deter, sample_latent(self.expected(deter), None))
 
-    def nothing(self, n: int) -> State:
-        """(n, …) a state that holds nothing, for rows that begin anew."""
+    def zero_state(self, n: int) -> State:
+        """(n, …) all zeros, for rows that begin anew."""
         n_stoch = self.n_categoricals * self.n_classes
         stoch = jnp.zeros((n, n_stoch), self.gru_weight.dtype)
         return State(jnp.zeros((n, len(self.initial))), stoch)
@@ -95,10 +95,10 @@ class RSSM(eqx.Module):
         n_stoch = state.stoch.shape[-1]
         x = product(state.stoch, self.inward.weight[:n_stoch])
         x += product(action, self.inward.weight[n_stoch:])
-        x = activate(self.inward.norm, x)
+        x = norm_silu(self.inward.norm, x)
         joined = jnp.concatenate([x, state.deter.astype(x.dtype)], -1)
-        deter = recur(self.gru_norm, product(joined, self.gru_weight), state.deter)
-        return State(deter, draw(self.expected(deter), uniform))
+        deter = norm_gates(self.gru_norm, product(joined, self.gru_weight), state.deter)
+        return State(deter, sample_latent(self.expected(deter), uniform))
 
     def observe(
         self, state: State, sequence: Sequence, unroll: int = 1
@@ -127,6 +127,6 @@ class RSSM(eqx.Module):
             sequence.is_first,
             sequence.uniform,
         )
-        states, p4 = follow(self.latent_shape, unroll, net, state, inputs)
+        states, p4 = posterior_scan(self.latent_shape, unroll, net, state, inputs)
         bias = jax.lax.stop_gradient(net.bias)  # `follow` gives it its gradient
         return states, Logits(p4, bias, self.latent_shape)

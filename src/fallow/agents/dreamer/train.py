@@ -13,8 +13,8 @@ from fallow.agents.dreamer.layers import MLP
 from fallow.agents.dreamer.losses import Batch, Metrics
 from fallow.agents.dreamer.networks import Actor, WorldModel, critic
 from fallow.agents.dreamer.recurrence import State as Latent
-from fallow.agents.shared.layers import computing_in, followed
-from fallow.agents.shared.optimising import clipped_adam, stepped
+from fallow.agents.shared.layers import computing_in, ema_update
+from fallow.agents.shared.optimizer import apply_gradients, clipped_adam
 
 MODEL_CLIP, BEHAVIOUR_CLIP = 1000.0, 100.0
 """Largest norm of a gradient."""
@@ -30,13 +30,13 @@ class Learner(NamedTuple):
     actor: Actor
     critic: MLP
     slow_critic: MLP
-    model_moments: Any
-    actor_moments: Any
-    critic_moments: Any
-    limits: jax.Array  # (2,), of the return normaliser
+    model_opt_state: Any
+    actor_opt_state: Any
+    critic_opt_state: Any
+    return_range: jax.Array  # (2,), of the return normaliser
 
 
-class Optimisers(NamedTuple):
+class Optimizers(NamedTuple):
     """Clipped Adam, one for each network."""
 
     model: optax.GradientTransformation
@@ -44,7 +44,7 @@ class Optimisers(NamedTuple):
     critic: optax.GradientTransformation
 
     @classmethod
-    def of(cls, config: Config) -> "Optimisers":
+    def of(cls, config: Config) -> "Optimizers":
         """With the rates of a config."""
         behaviour = (BEHAVIOUR_EPSILON, BEHAVIOUR_CLIP)
         return cls(
@@ -58,15 +58,15 @@ def learner(
     config: Config, model: WorldModel, actor: Actor, value: MLP, slow: MLP
 ) -> Learner:
     """A learner that has not learned yet, around given networks."""
-    optimisers = Optimisers.of(config)
+    optimizers = Optimizers.of(config)
     return Learner(
         model,
         actor,
         value,
         slow,
-        optimisers.model.init(model),
-        optimisers.actor.init(actor),
-        optimisers.critic.init(value),
+        optimizers.model.init(model),
+        optimizers.actor.init(actor),
+        optimizers.critic.init(value),
         jnp.zeros(2),
     )
 
@@ -116,12 +116,12 @@ def _update_model(
         return errors.total().mean(), (errors, states)
 
     gradients, (errors, states) = jax.grad(loss, has_aux=True)(state.model)
-    model, moments, norm = stepped(
-        Optimisers.of(config).model, state.model, state.model_moments, gradients
+    model, opt_state, norm = apply_gradients(
+        Optimizers.of(config).model, state.model, state.model_opt_state, gradients
     )
     metrics = {f"model/{k}": v.mean() for k, v in errors._asdict().items()}
     metrics["model/gradient"] = norm
-    return state._replace(model=model, model_moments=moments), states, metrics
+    return state._replace(model=model, model_opt_state=opt_state), states, metrics
 
 
 def _chosen(config: Config, states: Latent, key: jax.Array) -> Latent:
@@ -138,14 +138,14 @@ def _chosen(config: Config, states: Latent, key: jax.Array) -> Latent:
 def _update_behaviour(
     config: Config, state: Learner, starts: Latent, noise: losses.Noise
 ) -> tuple[Learner, Metrics]:
-    slow = followed(SLOW_RATE, state.critic, state.slow_critic)
+    slow = ema_update(SLOW_RATE, state.critic, state.slow_critic)
     model = computing_in(state.model, config.compute)
     value = computing_in(state.critic, config.compute)
     slow_value = computing_in(slow, config.compute)
 
     def actor_loss(actor: Actor) -> tuple[jax.Array, losses.Imagined]:
         actor = computing_in(actor, config.compute)
-        return losses.actor_loss(actor, model, value, state.limits, starts, noise)
+        return losses.actor_loss(actor, model, value, state.return_range, starts, noise)
 
     def critic_loss(network: MLP) -> jax.Array:
         network = computing_in(network, config.compute)
@@ -155,12 +155,12 @@ def _update_behaviour(
     (actor_value, imagined), actor_gradients = grad(state.actor)
     imagined = jax.lax.stop_gradient(imagined)
     critic_value, critic_gradients = jax.value_and_grad(critic_loss)(state.critic)
-    optimisers = Optimisers.of(config)
-    actor, actor_moments, actor_norm = stepped(
-        optimisers.actor, state.actor, state.actor_moments, actor_gradients
+    optimizers = Optimizers.of(config)
+    actor, actor_opt_state, actor_norm = apply_gradients(
+        optimizers.actor, state.actor, state.actor_opt_state, actor_gradients
     )
-    new_critic, critic_moments, critic_norm = stepped(
-        optimisers.critic, state.critic, state.critic_moments, critic_gradients
+    new_critic, critic_opt_state, critic_norm = apply_gradients(
+        optimizers.critic, state.critic, state.critic_opt_state, critic_gradients
     )
     metrics = {
         "actor/loss": actor_value,
@@ -169,14 +169,16 @@ def _update_behaviour(
         "critic/loss": critic_value,
         "critic/gradient": critic_norm,
         "imagined/return": imagined.returns.mean(),
-        "imagined/scale": jnp.maximum(1, imagined.limits[1] - imagined.limits[0]),
+        "imagined/scale": jnp.maximum(
+            1, imagined.return_range[1] - imagined.return_range[0]
+        ),
     }
     state = state._replace(
         actor=actor,
-        actor_moments=actor_moments,
+        actor_opt_state=actor_opt_state,
         critic=new_critic,
-        critic_moments=critic_moments,
+        critic_opt_state=critic_opt_state,
         slow_critic=slow,
-        limits=imagined.limits,
+        return_range=imagined.return_range,
     )
     return state, metrics

@@ -38,7 +38,7 @@ def computing_in(network: Network, dtype: str) -> Network:
     return jax.tree_util.tree_map_with_path(cast, network)
 
 
-def followed(rate: float, network: Network, slow: Network) -> Network:
+def ema_update(rate: float, network: Network, slow: Network) -> Network:
     """A slow copy after a step towards its network: rate new + (1 - rate) slow."""
     return jax.tree.map(lambda new, old: rate * new + (1 - rate) * old, network, slow)
 

@@ -7,13 +7,13 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.agent import Acted, Schedule
+from fallow.agents.base import Acted, TrainSchedule
 from fallow.agents.shared.layers import computing_in
 from fallow.agents.tdmpc import cost, losses, plan, train
 from fallow.agents.tdmpc.batches import transitions
+from fallow.agents.tdmpc.bins import BINS
 from fallow.agents.tdmpc.config import Config
 from fallow.agents.tdmpc.train import Learner
-from fallow.agents.tdmpc.twohot import BINS
 
 N_WORLDS = 1
 
@@ -32,10 +32,10 @@ class TdMpc:
     name = "tdmpc"
 
     @property
-    def schedule(self) -> Schedule:
+    def schedule(self) -> TrainSchedule:
         """How much it lives and learns: an update a transition."""
         config = self.config
-        return Schedule(
+        return TrainSchedule(
             N_WORLDS,
             config.batch,
             config.horizon + 1,
@@ -49,7 +49,7 @@ class TdMpc:
         """An agent that has not learned yet."""
         return train.init(self.config, key, self.n_columns, self.n_actuators)
 
-    def nothing(self, n_worlds: int) -> jax.Array:
+    def initial_carry(self, n_worlds: int) -> jax.Array:
         """The carry of worlds that all begin anew: plans of no action."""
         return jnp.zeros((n_worlds, self.config.horizon, self.n_actuators))
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from fallow.agents import sizes
+from fallow.agents import presets
 from fallow.core.errors import FallowError
 from fallow.core.registry import Registry
 
@@ -30,11 +30,11 @@ class Config:
     n_samples: int = 512
     n_elites: int = 64
     """Action sequences tried in each iteration, and how many of them are kept."""
-    n_proposals: int = field(default=24, metadata=sizes.MAY_BE_ZERO)
+    n_proposals: int = field(default=24, metadata=presets.MAY_BE_ZERO)
     """Of those tried, so many come from the policy."""
     prefill_transitions: int = 2500
     """Transitions of uniformly random actions before learning."""
-    pretrain_updates: int = field(default=2500, metadata=sizes.MAY_BE_ZERO)
+    pretrain_updates: int = field(default=2500, metadata=presets.MAY_BE_ZERO)
     """Updates when learning begins."""
     rate: float = 3e-4
     """Learning rate; the encoder's is 0.3 of it."""
@@ -42,7 +42,7 @@ class Config:
     """Type of the matrix products; parameters are always float32."""
 
     def __post_init__(self) -> None:
-        sizes.check(self, "tdmpc")
+        presets.check(self, "tdmpc")
         if self.n_latent % GROUP:
             raise FallowError(
                 f"n_latent of {self.n_latent}; it must be a multiple of {GROUP}"

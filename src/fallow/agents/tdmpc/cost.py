@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
+from fallow.agents.tdmpc.bins import BINS
 from fallow.agents.tdmpc.config import Config
 from fallow.agents.tdmpc.plan import n_iterations
-from fallow.agents.tdmpc.twohot import BINS
 
 
 class Macs(NamedTuple):
@@ -65,8 +65,8 @@ def working_bytes(config: Config, n_actuators: int) -> int:
     c = config
     network = 2 * 4 * c.width + 4 * BINS.n
     row = (3 + c.n_values) * network + 6 * c.n_latent + 2 * c.encoder_width
-    judged = c.batch * (c.horizon + 1) * 3 * network
-    update = c.batch * c.horizon * row + judged
+    evaluation = c.batch * (c.horizon + 1) * 3 * network
+    update = c.batch * c.horizon * row + evaluation
     noise = n_iterations(config, n_actuators) * c.horizon * n_actuators
     planned = c.n_samples * (3 * network + 4 * c.n_latent + 2 * noise)
     return 4 * max(update, planned)

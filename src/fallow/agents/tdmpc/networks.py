@@ -8,9 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from fallow.agents.tdmpc.bins import BINS
 from fallow.agents.tdmpc.config import Config
 from fallow.agents.tdmpc.layers import MLP, Block, Linear, simnorm
-from fallow.agents.tdmpc.twohot import BINS
 
 MIN_LOG_STD, MAX_LOG_STD = -10.0, 2.0
 """Range of the logarithm of the policy's standard deviation."""

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from fallow.agents.tdmpc import mppi
+from fallow.agents.tdmpc.bins import BINS
 from fallow.agents.tdmpc.config import Config
 from fallow.agents.tdmpc.losses import DISCOUNT
 from fallow.agents.tdmpc.networks import Actor, Ensemble, WorldModel
 from fallow.agents.tdmpc.train import pairs_of
-from fallow.agents.tdmpc.twohot import BINS
 
 MANY_ACTUATORS = 20
 """From so many on, a plan is refitted two times more."""

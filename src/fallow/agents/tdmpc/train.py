@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from fallow.agents.shared.layers import computing_in, followed
-from fallow.agents.shared.optimising import clipped_adam, stepped
+from fallow.agents.shared.layers import computing_in, ema_update
+from fallow.agents.shared.optimizer import apply_gradients, clipped_adam
 from fallow.agents.tdmpc import losses
 from fallow.agents.tdmpc.batches import Transitions
 from fallow.agents.tdmpc.config import Config
@@ -33,12 +33,12 @@ class Learner(NamedTuple):
     model: WorldModel
     actor: Actor
     targets: Ensemble
-    model_moments: Any
-    actor_moments: Any
+    model_opt_state: Any
+    actor_opt_state: Any
     scale: jax.Array  # (), of the values in the policy's loss
 
 
-def model_optimiser(config: Config) -> optax.GradientTransformation:
+def model_optimizer(config: Config) -> optax.GradientTransformation:
     """Adam for encoder, dynamics, reward and values; the encoder is slower."""
 
     def slower(
@@ -53,7 +53,7 @@ def model_optimiser(config: Config) -> optax.GradientTransformation:
     )
 
 
-def actor_optimiser(config: Config) -> optax.GradientTransformation:
+def actor_optimizer(config: Config) -> optax.GradientTransformation:
     """Adam for the policy."""
     return clipped_adam(config.rate, ACTOR_EPSILON, CLIP)
 
@@ -66,8 +66,8 @@ def learner(
         model,
         actor,
         targets,
-        model_optimiser(config).init(model),
-        actor_optimiser(config).init(actor),
+        model_optimizer(config).init(model),
+        actor_optimizer(config).init(actor),
         jnp.ones(()),
     )
 
@@ -124,7 +124,7 @@ def update(
     draws = draw(config, key, batch.action.shape[-1])
     state, path, metrics = _update_model(config, state, batch, draws)
     state, more = _update_actor(config, state, path, draws)
-    targets = followed(TARGET_RATE, state.model.values, state.targets)
+    targets = ema_update(TARGET_RATE, state.model.values, state.targets)
     return state._replace(targets=targets), metrics | more
 
 
@@ -146,12 +146,12 @@ def _update_model(
         return errors.total(), (errors.means(), path)
 
     gradients, (means, path) = jax.grad(loss, has_aux=True)(state.model)
-    model, moments, norm = stepped(
-        model_optimiser(config), state.model, state.model_moments, gradients
+    model, opt_state, norm = apply_gradients(
+        model_optimizer(config), state.model, state.model_opt_state, gradients
     )
     metrics = {f"model/{name}": value for name, value in means._asdict().items()}
     metrics |= {"model/gradient": norm, "model/target": aimed.value.mean()}
-    return state._replace(model=model, model_moments=moments), path, metrics
+    return state._replace(model=model, model_opt_state=opt_state), path, metrics
 
 
 def _update_actor(
@@ -160,21 +160,23 @@ def _update_actor(
     pair = computing_in(state.model.values.picked(draws.pairs[1]), config.compute)
     noise = losses.Noise(draws.acting, draws.judging)
 
-    def loss(actor: Actor) -> tuple[jax.Array, losses.Judged]:
+    def loss(actor: Actor) -> tuple[jax.Array, losses.EvaluationResult]:
         actor = computing_in(actor, config.compute)
         return losses.actor_loss(actor, pair, state.scale, path, noise)
 
     grad: Callable[..., Any] = jax.value_and_grad(loss, has_aux=True)
-    (value, judged), gradients = grad(state.actor)
-    actor, moments, norm = stepped(
-        actor_optimiser(config), state.actor, state.actor_moments, gradients
+    (value, evaluation), gradients = grad(state.actor)
+    actor, opt_state, norm = apply_gradients(
+        actor_optimizer(config), state.actor, state.actor_opt_state, gradients
     )
     metrics = {
         "actor/loss": value,
-        "actor/entropy": judged.entropy,
-        "actor/value": judged.value.mean(),
-        "actor/scale": judged.scale,
+        "actor/entropy": evaluation.entropy,
+        "actor/value": evaluation.value.mean(),
+        "actor/scale": evaluation.scale,
         "actor/gradient": norm,
     }
-    state = state._replace(actor=actor, actor_moments=moments, scale=judged.scale)
+    state = state._replace(
+        actor=actor, actor_opt_state=opt_state, scale=evaluation.scale
+    )
     return state, metrics

@@ -26,8 +26,8 @@ from torchrl.data.replay_buffers.writers import Writer
 
 from fallow.core.errors import FallowError
 from fallow.replay.adapters.packing import FILE, pack, unpack
-from fallow.replay.book import CHUNK
 from fallow.replay.buffer import Buffer, Ticket
+from fallow.replay.ledger import CHUNK
 from fallow.replay.rules import Rule
 
 STREAM = 0
@@ -87,13 +87,13 @@ class RuleSampler(Sampler):
 
     def sample(self, storage: Storage, batch_size: int) -> tuple[torch.Tensor, dict]:
         """Draw storage indices; torchrl reads the items."""
-        drawer = self.replay.drawer
-        rows = drawer.rows(drawer.draw(batch_size, 1), batch_size, 1)
+        sampler = self.replay.sampler
+        rows = sampler.rows(sampler.draw(batch_size, 1), batch_size, 1)
         return torch.as_tensor(rows[:, 0], dtype=torch.long), {}
 
     def set_present_regime(self, regime: int) -> None:
         """The regime now in force; what was written before keeps its own."""
-        self.replay.book.end_episode(STREAM)
+        self.replay.ledger.end_episode(STREAM)
         self.replay.set_present_regime(regime)
 
     def update_priority(
@@ -105,7 +105,7 @@ class RuleSampler(Sampler):
         slots, chunk = np.unique(slots, return_inverse=True)
         errors = np.broadcast_to(errors.double().numpy(), chunk.shape)
         mean = np.bincount(chunk, errors) / np.bincount(chunk)
-        self.replay.set_errors(Ticket(slots, self.replay.book.stamp[slots]), mean)
+        self.replay.set_errors(Ticket(slots, self.replay.ledger.stamp[slots]), mean)
 
     def _empty(self) -> None:
         self._rule = self.replay.rule
@@ -183,8 +183,8 @@ class RuleWriter(Writer):
         rows = np.zeros(n, np.int64)
         for item in range(n):  # each in turn: its row may be given up for a later one
             replay.add(is_first=first)
-            serial = np.array([replay.book.heads[STREAM] - 1])
-            rows[item] = replay.book.rows(np.array([STREAM]), serial)[0]
+            serial = np.array([replay.ledger.heads[STREAM] - 1])
+            rows[item] = replay.ledger.rows(np.array([STREAM]), serial)[0]
         self._write_count += n
         return rows
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fallow.core import options
-from fallow.replay.book import Book
+from fallow.replay.ledger import Ledger
 from fallow.replay.rules.rule import Rule, register
 from fallow.replay.spans import Spans
 
@@ -34,11 +34,11 @@ class Curious(Rule):
             options.number("rule 'curious'", option, value, at_least=0)
         options.number("rule 'curious'", "eps", self.eps, above=0)
 
-    def parts(self, book: Book) -> tuple[Spans, ...]:
-        slots = book.slots()
-        error = book.error[slots]
+    def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
+        slots = ledger.slots()
+        error = ledger.error[slots]
         known = np.isfinite(error)
         worst = error[known].max() if known.any() else 1.0
-        novelty = self.c * self.b ** book.visits[slots].astype(float)
+        novelty = self.c * self.b ** ledger.visits[slots].astype(float)
         surprise = (np.where(known, error, worst) + self.eps) ** self.alpha
-        return (book.chunk_spans(slots, novelty + surprise),)
+        return (ledger.chunk_spans(slots, novelty + surprise),)

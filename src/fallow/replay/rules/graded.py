@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fallow.core import options
-from fallow.replay.book import Book
+from fallow.replay.ledger import Ledger
 from fallow.replay.rules.rule import Rule, register
 from fallow.replay.spans import Spans
 
@@ -28,10 +28,10 @@ class Graded(Rule):
     def __post_init__(self) -> None:
         options.number("rule 'graded'", "temperature", self.temperature, above=0)
 
-    def parts(self, book: Book) -> tuple[Spans, ...]:
-        slots = book.slots()
-        excess = relative_errors(book.error[slots]) - 1
-        return (book.chunk_spans(slots, np.exp(-excess / self.temperature)),)
+    def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
+        slots = ledger.slots()
+        excess = relative_errors(ledger.error[slots]) - 1
+        return (ledger.chunk_spans(slots, np.exp(-excess / self.temperature)),)
 
 
 def relative_errors(errors: np.ndarray) -> np.ndarray:

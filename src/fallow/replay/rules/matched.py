@@ -7,7 +7,7 @@ import numpy as np
 from fallow.core import options
 from fallow.core.errors import FallowError
 from fallow.core.records import NO_REGIME
-from fallow.replay.book import Book
+from fallow.replay.ledger import Ledger
 from fallow.replay.rules.rule import Rule, register
 from fallow.replay.spans import Spans
 
@@ -27,11 +27,11 @@ class Matched(Rule):
     def __post_init__(self) -> None:
         options.number("rule 'matched'", "beta", self.beta, at_least=0)
 
-    def parts(self, book: Book) -> tuple[Spans, ...]:
-        if book.present_regime == NO_REGIME:
+    def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
+        if ledger.present_regime == NO_REGIME:
             raise FallowError(
                 "rule 'matched' needs the present regime: pass regime=… to add, or set "
                 "an estimate with set_regimes"
             )
-        fresh = book.episode_regimes() == book.present_regime
-        return (book.episode_spans(np.where(fresh, 1.0, self.beta)),)
+        fresh = ledger.episode_regimes() == ledger.present_regime
+        return (ledger.episode_spans(np.where(fresh, 1.0, self.beta)),)

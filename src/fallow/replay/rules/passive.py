@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fallow.replay.book import Book
+from fallow.replay.ledger import Ledger
 from fallow.replay.rules.rule import Rule, register
 from fallow.replay.spans import Spans
 
@@ -15,5 +15,5 @@ class Passive(Rule):
     Stale share after k new steps on T old ones: T / (T + k).
     """
 
-    def parts(self, book: Book) -> tuple[Spans, ...]:
-        return (book.stored(),)
+    def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
+        return (ledger.stored(),)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fallow.replay.book import Book
+from fallow.replay.ledger import Ledger
 from fallow.replay.rules.rule import Rule, check_budget, register
 from fallow.replay.spans import Spans
 
@@ -18,9 +18,9 @@ class Recency(Rule):
     window_transitions: int = 10_000
     """w, summed over the agent's worlds."""
 
-    def parts(self, book: Book) -> tuple[Spans, ...]:
-        return (book.newest(self.window_transitions),)
+    def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
+        return (ledger.newest(self.window_transitions),)
 
-    def check(self, book: Book) -> None:
-        limit = book.capacity_transitions
+    def check(self, ledger: Ledger) -> None:
+        limit = ledger.capacity_transitions
         check_budget(self, "window_transitions", self.window_transitions, limit)

@@ -6,7 +6,7 @@ import numpy as np
 
 from fallow.core import options
 from fallow.core.errors import FallowError, unknown
-from fallow.replay.book import CHUNK, Book
+from fallow.replay.ledger import CHUNK, Ledger
 from fallow.replay.rules.rule import Rule, check_budget, register
 from fallow.replay.spans import Spans, overlaps
 
@@ -49,44 +49,44 @@ class Reservoir(Rule):
                 "and unit=episode keeps whole episodes; leave one of them out"
             )
 
-    def parts(self, book: Book) -> tuple[Spans, ...]:
+    def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
         if self.unit == "episode":
-            return (book.episode_spans(self._kept_episodes(book).astype(float)),)
-        return (book.kept(self.budget_transitions, self.stretch_transitions),)
+            return (ledger.episode_spans(self._kept_episodes(ledger).astype(float)),)
+        return (ledger.kept(self.budget_transitions, self.stretch_transitions),)
 
-    def victim(self, book: Book) -> int:
+    def victim(self, ledger: Ledger) -> int:
         """The slot that the sample needs least."""
         if self.unit == "episode":
-            return self._victim_by_episode(book)
-        return self._victim_by_chunk(book)
+            return self._victim_by_episode(ledger)
+        return self._victim_by_chunk(ledger)
 
-    def _kept_episodes(self, book: Book) -> np.ndarray:
-        return book.kept_episodes(self.budget_transitions)
+    def _kept_episodes(self, ledger: Ledger) -> np.ndarray:
+        return ledger.kept_episodes(self.budget_transitions)
 
-    def _victim_by_episode(self, book: Book) -> int:
+    def _victim_by_episode(self, ledger: Ledger) -> int:
         """The oldest that no kept or running episode is in; else the oldest."""
-        slots = book.slots(finished=True)
-        needed = book.episode_spans(self._kept_episodes(book).astype(float))
-        chunks, _ = overlaps(book.chunk_spans(slots), needed.masked_out())
+        slots = ledger.slots(finished=True)
+        needed = ledger.episode_spans(self._kept_episodes(ledger).astype(float))
+        chunks, _ = overlaps(ledger.chunk_spans(slots), needed.masked_out())
         free = np.delete(slots, np.unique(chunks))
-        return book.oldest(free if len(free) else slots)
+        return ledger.oldest(free if len(free) else slots)
 
-    def _victim_by_chunk(self, book: Book) -> int:
+    def _victim_by_chunk(self, ledger: Ledger) -> int:
         """The last of a stretch: a broken one, or else that of the smallest key."""
-        slots = book.slots(finished=True)
-        first, n_chunks = book.stretches(self.stretch_transitions)
+        slots = ledger.slots(finished=True)
+        first, n_chunks = ledger.stretches(self.stretch_transitions)
         begin = slots[first]
-        last_step = np.asarray(book.heads)[book.world[begin]] - 1
-        running = book.chunk[begin] * CHUNK + self.stretch_transitions > last_step
+        last_step = np.asarray(ledger.heads)[ledger.world[begin]] - 1
+        running = ledger.chunk[begin] * CHUNK + self.stretch_transitions > last_step
         whole = n_chunks == self.stretch_transitions // CHUNK
-        worst = np.argmin(np.where(whole | running, book.key[begin], -1.0))
+        worst = np.argmin(np.where(whole | running, ledger.key[begin], -1.0))
         return int(slots[first[worst] + n_chunks[worst] - 1])
 
-    def check(self, book: Book) -> None:
+    def check(self, ledger: Ledger) -> None:
         stretch, budget = self.stretch_transitions, self.budget_transitions
         owner = "rule 'reservoir'"
         if self.unit == "episode":
-            limit = book.capacity_transitions
+            limit = ledger.capacity_transitions
             check_budget(self, "budget_transitions", budget, limit)
             return
         options.whole(owner, "stretch_transitions", stretch, at_least=CHUNK)
@@ -96,12 +96,12 @@ class Reservoir(Rule):
                 f"in chunks of {CHUNK}, so give a multiple of that"
             )
         # beside what is kept, every world fills a stretch
-        limit = book.capacity_transitions - book.n_worlds * (stretch - CHUNK)
+        limit = ledger.capacity_transitions - ledger.n_worlds * (stretch - CHUNK)
         check_budget(self, "budget_transitions", budget, limit)
-        least = book.n_worlds * stretch  # so that one is finished when not all fits
+        least = ledger.n_worlds * stretch  # so that one is finished when not all fits
         if budget < least:
             raise FallowError(
                 f"{owner}: budget_transitions is {budget:,}; a stretch of "
-                f"{stretch:,} steps in each of {book.n_worlds} worlds takes {least:,}: "
-                "give at least as many, or a smaller stretch_transitions"
+                f"{stretch:,} steps in each of {ledger.n_worlds} worlds takes "
+                f"{least:,}: give at least as many, or a smaller stretch_transitions"
             )

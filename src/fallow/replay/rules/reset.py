@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fallow.core import options
-from fallow.replay.book import Book
+from fallow.replay.ledger import Ledger
 from fallow.replay.rules.rule import Rule, register
 from fallow.replay.spans import Spans
 
@@ -25,9 +25,9 @@ class Reset(Rule):
         if self.change_step is not None:
             options.whole("rule 'reset'", "change_step", self.change_step, at_least=0)
 
-    def parts(self, book: Book) -> tuple[Spans, ...]:
+    def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
         if self.change_step is not None:
-            change = self.change_step if self.change_step <= book.now else 0
+            change = self.change_step if self.change_step <= ledger.now else 0
         else:
-            change = book.changes[0] if book.changes else 0
-        return (book.since(change),)
+            change = ledger.changes[0] if ledger.changes else 0
+        return (ledger.since(change),)

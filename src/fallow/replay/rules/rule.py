@@ -10,7 +10,9 @@ from fallow.core.registry import Registry
 from fallow.replay.spans import Spans
 
 if TYPE_CHECKING:
-    from fallow.replay.book import Book
+    from fallow.replay.ledger import Ledger
+
+    pass
 
 RULES: Registry[type["Rule"]] = Registry("rule")
 
@@ -44,7 +46,7 @@ class Rule:
     def __str__(self) -> str:
         return options.render(self.name, options.changed(self))
 
-    def parts(self, book: "Book") -> tuple[Spans, ...]:
+    def parts(self, ledger: "Ledger") -> tuple[Spans, ...]:
         """What may be drawn, with start weights.
 
         With several parts, every minibatch comes wholly from one of them, all equally
@@ -52,11 +54,11 @@ class Rule:
         """
         raise NotImplementedError
 
-    def victim(self, book: "Book") -> int:
+    def victim(self, ledger: "Ledger") -> int:
         """The slot to give up when all are taken, for rules that keep by key."""
         raise NotImplementedError
 
-    def check(self, book: "Book") -> None:
+    def check(self, ledger: "Ledger") -> None:
         """Raise if the rule cannot work with a buffer of this size."""
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fallow.replay.book import CHUNK, Book
+from fallow.replay.ledger import CHUNK, Ledger
 from fallow.replay.rules.rule import Rule, check_budget, register
 from fallow.replay.spans import Spans
 
@@ -25,20 +25,22 @@ class Wmar(Rule):
     label = "WMAR"
     keeps_by_key = True
 
-    def parts(self, book: Book) -> tuple[Spans, ...]:
-        return book.newest(self.short_transitions), book.kept(self.long_transitions)
+    def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
+        return ledger.newest(self.short_transitions), ledger.kept(self.long_transitions)
 
-    def victim(self, book: Book) -> int:
+    def victim(self, ledger: Ledger) -> int:
         """The smallest key, but for chunks that the newest steps need."""
-        slots = book.slots(finished=True)
-        newest = book.newest(self.short_transitions)
-        first = np.array(book.heads)
+        slots = ledger.slots(finished=True)
+        newest = ledger.newest(self.short_transitions)
+        first = np.array(ledger.heads)
         np.minimum.at(first, newest.world, newest.start)
-        old = slots[book.stop_of(slots) <= first[book.world[slots]]]
-        return int(old[np.argmin(book.key[old])])
+        old = slots[ledger.stop_of(slots) <= first[ledger.world[slots]]]
+        return int(old[np.argmin(ledger.key[old])])
 
-    def check(self, book: Book) -> None:
-        limit = book.capacity_transitions - book.n_worlds * CHUNK  # half-used chunks
+    def check(self, ledger: Ledger) -> None:
+        limit = (
+            ledger.capacity_transitions - ledger.n_worlds * CHUNK
+        )  # half-used chunks
         check_budget(self, "short_transitions", self.short_transitions, limit)
         limit -= self.short_transitions
         check_budget(self, "long_transitions", self.long_transitions, limit)

@@ -1,0 +1,5 @@
+"""Where rewards and values are counted."""
+
+from fallow.agents.shared.bins import Bins
+
+BINS = Bins(n=255, limit=20.0)

@@ -1,0 +1,23 @@
+"""DreamerV3's GPU kernels, reached through `dreamer.ops` alone.
+
+They change speed and nothing else: every function has a plain form in JAX, and tests
+compare the two. Pallas compiles them through Triton.
+
+    launch              where kernels run, how rows are cut into tiles
+    kernel_math         what kernels compute on a tile of rows
+    kernels             one pass over rows: norms, gates, sampling, bins
+    fused               those kernels as differentiable functions
+    posterior_forward   the recurrence over observations, in place
+    posterior_backward  its gradient
+    stack               copies of whole rows
+"""
+
+from fallow.agents.dreamer.gpu import (
+    fused,
+    launch,
+    posterior_backward,
+    posterior_forward,
+    stack,
+)
+
+__all__ = ["fused", "launch", "posterior_backward", "posterior_forward", "stack"]

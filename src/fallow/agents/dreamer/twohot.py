@@ -1,5 +1,0 @@
-"""Where rewards and values are counted."""
-
-from fallow.agents.shared.twohot import Bins
-
-BINS = Bins(n=255, limit=20.0)

@@ -1,0 +1,5 @@
+"""Where rewards and values are counted."""
+
+from fallow.agents.shared.bins import Bins
+
+BINS = Bins(n=101, limit=10.0)

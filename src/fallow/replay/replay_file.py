@@ -1,0 +1,49 @@
+"""One replay, wherever its bytes live, as one checked file."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fallow.core import arrayfile
+from fallow.core.errors import FallowError
+from fallow.replay.sampler import Sampler
+from fallow.replay.storage import Layout
+
+KIND, VERSION = "replay buffer", 1
+
+Chunks = dict[str, np.ndarray]
+"""Packed rows of the slots in use, by stored type: (n_slots, 64, width)."""
+
+
+def save(path: str | Path, layout: Layout, chunks: Chunks, sampler: Sampler) -> None:
+    """Write bytes, book, rule, random state and the record of draws."""
+    ledger_arrays, ledger_header = sampler.ledger.save()
+    arrays = {f"rows.{dtype}": rows for dtype, rows in chunks.items()}
+    header = {
+        "layout": _described(layout),
+        "book": ledger_header,
+        "drawer": sampler.save(),
+    }
+    arrayfile.save(path, KIND, VERSION, arrays | ledger_arrays, header)
+
+
+def load(path: str | Path, layout: Layout, sampler: Sampler) -> Chunks:
+    """Take book, rule and randomness back; returns the rows of the slots in use."""
+    arrays, header = arrayfile.load(path, KIND, VERSION)
+    if header["layout"] != _described(layout):
+        raise FallowError(
+            f"{path} stores {header['layout']}, this buffer {_described(layout)}; "
+            "make it with the same fields"
+        )
+    sampler.ledger.restore(arrays, header["book"], path)
+    sampler.restore(header["drawer"])
+    return {dtype: arrays[f"rows.{dtype}"] for dtype in layout.widths}
+
+
+def _described(layout: Layout) -> dict[str, Any]:
+    """Fields by name: shape, own type, stored type."""
+    return {
+        name: [list(field.shape), field.dtype, layout.places[name].group]
+        for name, field in layout.fields.items()
+    }

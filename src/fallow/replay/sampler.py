@@ -1,0 +1,164 @@
+"""Who is drawn: a rule over a book, with its own randomness. No bytes.
+
+The same drawer serves a buffer on the host and a fleet whose bytes live on an
+accelerator: it says which rows, somebody else gathers them.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fallow.core import options, seeds
+from fallow.core.errors import FallowError
+from fallow.replay.composition import Record, Tally
+from fallow.replay.episode_starts import Starts
+from fallow.replay.ledger import Ledger, Victim
+from fallow.replay.rules import Rule
+from fallow.replay.spans import Pieces, Spans, draw, draw_starts, unbroken
+
+
+class Sampler:
+    """Draws sequences of steps by a rule."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        rule: str | Rule,
+        seed: int = 0,
+        sample_running: bool = True,
+    ) -> None:
+        self.ledger = ledger
+        self.record = Record()
+        self._draw_running = sample_running
+        self._random = seeds.generator(seed, "replay-draws")
+        self.set_rule(rule)
+
+    def set_rule(self, rule: str | Rule) -> None:
+        """Continue under a rule; it is checked before the old one is let go."""
+        rule = Rule.parse(rule)
+        rule.check(self.ledger)
+        self.rule = rule
+        self.victim: Victim | None = rule.victim if rule.keeps_by_key else None
+        self._parts: tuple[Spans, ...] = ()
+        self._n_stored = 0
+        self._version = -1
+        self._starts = Starts()
+
+    def parts(self) -> tuple[Spans, ...]:
+        """What the rule allows now, less what has no weight."""
+        if self._version != self.ledger.version:
+            if self.rule.needs_visits:
+                self.record.count(self.ledger)
+            parts = [self._checked(spans) for spans in self.rule.parts(self.ledger)]
+            self._parts = tuple(spans for spans in parts if len(spans.world))
+            self._n_stored = self.ledger.stored().n_steps
+            self._version = self.ledger.version
+        return self._parts
+
+    def _checked(self, spans: Spans) -> Spans:
+        weight = spans.weight
+        if weight is not None and not (
+            np.isfinite(weight).all() and (weight >= 0).all()
+        ):
+            bad = weight[~(np.isfinite(weight) & (weight >= 0))][0]
+            raise FallowError(
+                f"rule '{self.rule}' gave a weight of {bad}; "
+                "weights are finite numbers, 0 or more"
+            )
+        if not self._draw_running:
+            spans = self.ledger.finished(spans)
+        return spans.masked_out()
+
+    def draw(self, batch: int, length: int, within_episodes: bool = False) -> Pieces:
+        """Draw `batch` sequences of `length` steps.
+
+        With `within_episodes` each of them lies in one finished episode.
+        """
+        if not (batch > 0 and length > 0):
+            options.whole("sample", "batch", batch, at_least=1)
+            options.whole("sample", "length", length, at_least=1)
+        parts = self.parts()
+        if not parts:
+            self._explain_empty()
+        if length > self._n_stored:
+            raise FallowError(
+                f"a sequence of {length} steps was asked for and {self._n_stored} are "
+                "stored; store more or ask for shorter ones"
+            )
+        if within_episodes:
+            pieces = self._draw_within(batch, length)
+        else:
+            pieces = draw(self._one_of(parts), batch, length, self._random)
+        self.record.add(self.ledger, pieces)
+        return pieces
+
+    def _one_of(self, parts: Sequence[Spans]) -> Spans:
+        if len(parts) == 1:
+            return parts[0]
+        return parts[int(self._random.integers(len(parts)))]
+
+    def _draw_within(self, batch: int, length: int) -> Pieces:
+        parts = self._starts.of(self.ledger, self.parts(), length)
+        if not parts:
+            raise FallowError(
+                f"rule '{self.rule}' leaves no finished episode of {length} steps in a "
+                "row; wait until one is stored (`can_draw` tells) or ask for "
+                "shorter sequences"
+            )
+        starts = self._one_of(parts)
+        chosen, offset = draw_starts(starts, batch, self._random)
+        return unbroken(starts.world[chosen], starts.start[chosen] + offset, length)
+
+    def can_draw(self, length: int, within_episodes: bool = False) -> bool:
+        """Whether sequences of `length` steps can be drawn now; `draw` says why not."""
+        parts = self.parts()
+        if not parts or length > self._n_stored:
+            return False
+        return not within_episodes or bool(self._starts.of(self.ledger, parts, length))
+
+    def _explain_empty(self) -> None:
+        if sum(self.ledger.heads) == 0:
+            raise FallowError("the buffer is empty; add steps before drawing")
+        raise FallowError(
+            f"rule '{self.rule}' masks all {self.ledger.stored().n_steps} stored "
+            "steps; store more, or choose another rule"
+        )
+
+    def rows(self, pieces: Pieces, batch: int, length: int) -> np.ndarray:
+        """(batch, length) rows of drawn sequences."""
+        before = np.cumsum(pieces.length) - pieces.length
+        serial = np.repeat(pieces.serial - before, pieces.length)
+        serial += np.arange(batch * length)
+        world = np.repeat(pieces.world, pieces.length)
+        return self.ledger.rows(world, serial).reshape(batch, length)
+
+    def set_present_regime(self, regime: int) -> None:
+        """The regime now in force: the truth, or an estimate."""
+        self.record.count(self.ledger)
+        self.ledger.present_regime = int(regime)
+        self.ledger.version += 1
+
+    def settle(self) -> None:
+        """Count all draws; where weights depend on them, work those out anew.
+
+        So a saved buffer and its copy go on alike.
+        """
+        self.record.count(self.ledger)
+        if self.rule.needs_visits:
+            self.ledger.version += 1
+
+    def save(self) -> dict[str, Any]:
+        """Rule, random state and what was drawn, as JSON; `settle` first."""
+        return {
+            "rule": str(self.rule),
+            "random": self._random.bit_generator.state,
+            "drawn": self.record.tally.to_json(),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Take back what `save` gave."""
+        self.set_rule(saved["rule"])
+        self._random.bit_generator.state = saved["random"]
+        self.record.clear()
+        self.record.tally = Tally.from_json(saved["drawn"])

@@ -1,0 +1,258 @@
+"""One fleet of a study: its trunks, then its branches from them, until it is done."""
+
+import dataclasses
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fallow.agents import checkpoints, training
+from fallow.agents.fleet import Fleet, LearningError, build_agent
+from fallow.core import arrayfile, files
+from fallow.core.errors import FallowError
+from fallow.core.lock import lock
+from fallow.core.records import Branch
+from fallow.dynamics import PhysicsError
+from fallow.replay import replay_file as replay_saving
+from fallow.study.fleets import PlannedFleet
+from fallow.study.store import (
+    DONE,
+    FAILED,
+    STATUS,
+    Study,
+    is_done,
+    link,
+    mark_done,
+    read_json,
+    read_status,
+    write_json,
+)
+from fallow.study.trunks import HISTORY, ensure_trunks, place_of
+
+BEGUN = "begun.json"
+"""Fingerprints of the trunks that a fleet began from."""
+STATUS_S = 1.0
+"""Seconds between two writings of a fleet's status."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something worth telling whoever watches a study."""
+
+    fleet: PlannedFleet
+    stage: str
+    """`trunks` or `branches`."""
+    progress: training.Progress
+
+
+Watch = Callable[[Event], None]
+
+
+def try_fleet(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
+    """Run a fleet; one whose learning or physics fails is noted, and others go on."""
+    path = study.fleet_folder(fleet) / FAILED
+    path.unlink(missing_ok=True)
+    try:
+        run_fleet(study, fleet, watch)
+    except (LearningError, PhysicsError) as error:
+        write_json(path, {"reason": str(error)})
+        tell(fleet, watch, f"fleet {fleet.id} failed: {error}")
+
+
+def run_fleet(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
+    """Bring a fleet to its end from wherever it stands.
+
+    What is damaged is named and set aside, and its work is done again.
+
+    Raises:
+        Locked: another process works on it.
+    """
+    folder = study.fleet_folder(fleet)
+    with lock(folder.with_name(f"{fleet.id}.lock")):
+        if is_done(folder):
+            _let_go(folder)
+            return
+        if (folder / DONE).exists():
+            _tell_aside(study, fleet, watch, f"the table of {folder} was changed")
+        try:
+            _train(study, fleet, watch)
+        except training.Damaged as damage:
+            _tell_aside(study, fleet, watch, str(damage))
+            _train(study, fleet, watch)
+        _finish(study, fleet)
+
+
+def _train(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
+    plan, folder = study.plan, study.fleet_folder(fleet)
+    if checkpoints.found(folder / "checkpoint") is None:
+        _trunks(study, fleet, watch)
+        _note_trunks(study, fleet)
+    fingerprints = _begun_from(study, fleet)
+    first = fleet.branches[0]
+    agent = build_agent(first.task, first.agent, first.preset)
+    branches = [
+        Branch(own.training_seed, own.world_condition, own.rule)
+        for own in fleet.branches
+    ]
+    labels = [
+        dataclasses.replace(branch.label, trunk_fingerprint=fingerprints[branch.trunk])
+        for branch in fleet.branches
+    ]
+    phase = training.Phase(
+        plan.trunk_frames + plan.branch_frames,
+        plan.evaluate_frames,
+        plan.n_episodes,
+        plan.save_frames,
+        begin_frame=plan.trunk_frames,
+        offset_frames=plan.offset_frames,
+    )
+    training.train_until(
+        Fleet(first.task, agent, branches, plan.capacity_transitions),
+        phase,
+        folder,
+        labels,
+        Reporter(study, fleet, "branches", watch),
+        begin=lambda own: _begin(study, fleet, own),
+    )
+
+
+def _trunks(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
+    reporter = Reporter(study, fleet, "trunks", watch)
+    ensure_trunks(study.plan, fleet.trunks, study.store, reporter)
+    for trunk in fleet.trunks:
+        history = study.store / trunk.id / HISTORY
+        link(history, study.folder / "histories" / f"{trunk.id}.fallow")
+
+
+def _note_trunks(study: Study, fleet: PlannedFleet) -> None:
+    """Write down which training of its trunks a fleet begins from.
+
+    Raises:
+        FallowError: another fleet of the study began from another training of one.
+    """
+    found = {trunk.id: _fingerprint(study, trunk.id) for trunk in fleet.trunks}
+    for other in study.fleets:
+        for trunk, known in _begun_from(study, other).items():
+            if other.id != fleet.id and known and found.get(trunk, known) != known:
+                raise FallowError(
+                    f"trunk {trunk} was trained again: fleet {other.id} began from "
+                    f"{known}, and {study.store / trunk} holds {found[trunk]}; put the "
+                    "first training back, or begin in another folder"
+                )
+    write_json(study.fleet_folder(fleet) / BEGUN, found)
+
+
+def _fingerprint(study: Study, trunk: str) -> str:
+    try:
+        return place_of(trunk, study.store).fingerprint()
+    except FallowError:
+        _check_trunk(study, trunk)
+        raise
+
+
+def _begun_from(study: Study, fleet: PlannedFleet) -> dict[str, str]:
+    """Fingerprints of the trunks that a fleet began from; empty if not known."""
+    known = read_json(study.fleet_folder(fleet) / BEGUN)
+    return {trunk.id: str(known.get(trunk.id, "")) for trunk in fleet.trunks}
+
+
+def _begin(study: Study, planned: PlannedFleet, fleet: Fleet) -> None:
+    """Every branch from its trunk; what is drawn is counted from here."""
+    places = [place_of(branch.trunk, study.store) for branch in planned.branches]
+    try:
+        checkpoints.begin(fleet, places)
+    except (ValueError, KeyError) as error:
+        for trunk in planned.trunks:
+            _check_trunk(study, trunk.id)
+        raise FallowError(f"cannot begin from the trunks: {error}") from error
+    for sampler in fleet.buffer.samplers:
+        sampler.record.clear()
+
+
+def _check_trunk(study: Study, trunk: str) -> None:
+    """Set a trunk aside if one of its files is damaged, and say so."""
+    place = place_of(trunk, study.store)
+    try:
+        arrayfile.load(place.agent, checkpoints.KIND, checkpoints.VERSION)
+        arrayfile.load(place.replay, replay_saving.KIND, replay_saving.VERSION)
+    except (ValueError, KeyError) as error:
+        files.set_aside(place.folder)
+        raise training.Damaged(f"{error} (a trunk)") from error
+
+
+def _tell_aside(study: Study, fleet: PlannedFleet, watch: Watch, why: str) -> None:
+    folder = study.fleet_folder(fleet)
+    text = f"{why}; "
+    if folder.exists():
+        text += f"set aside as {files.set_aside(folder).name}; "
+    tell(fleet, watch, f"{text}its {len(fleet.branches)} branches are run again")
+
+
+def tell(fleet: PlannedFleet, watch: Watch, message: str) -> None:
+    """Hand a sentence to whoever watches."""
+    progress = training.Progress(0, 0, 0, 0.0, message=message)
+    watch(Event(fleet, "branches", progress))
+
+
+def _finish(study: Study, fleet: PlannedFleet) -> None:
+    """Histories to their place, the fleet marked done, its checkpoint let go."""
+    folder = study.fleet_folder(fleet)
+    for index, branch in enumerate(fleet.branches):
+        own = folder / "histories" / f"{index:03d}.fallow"
+        link(own, study.folder / "histories" / f"{branch.id}.fallow")
+    mark_done(folder)
+    _let_go(folder)
+
+
+def _let_go(folder: Path) -> None:
+    """Remove what a fleet that is done needs no more."""
+    for name in ("checkpoint", "histories"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+
+
+class Reporter:
+    """Writes where a fleet stands beside its table, and tells whoever watches."""
+
+    def __init__(
+        self, study: Study, fleet: PlannedFleet, stage: str, watch: Watch
+    ) -> None:
+        self._path = study.fleet_folder(fleet) / STATUS
+        self._fleet, self._stage, self._watch = fleet, stage, watch
+        self._built_s = self._began_s = self._written_s = time.monotonic()
+        self._spent: dict[str, Any] = read_status(self._path.parent).get("spent_s", {})
+        self._first: int | None = None
+
+    def __call__(self, progress: training.Progress) -> None:
+        if not progress.message:
+            self._note(progress, time.monotonic())
+        self._watch(Event(self._fleet, self._stage, progress))
+
+    def _note(self, progress: training.Progress, now_s: float) -> None:
+        if self._first is None:
+            self._first, self._began_s = progress.n_updates, now_s
+        is_last = progress.frame >= progress.until_frame
+        if now_s - self._written_s > STATUS_S or is_last:
+            self._write(progress, now_s)
+            self._written_s = now_s
+
+    def _write(self, progress: training.Progress, now_s: float) -> None:
+        is_trunks = self._stage == "trunks"
+        company = len(self._fleet.trunks if is_trunks else self._fleet.branches)
+        made = progress.n_updates - (self._first or 0)
+        lived_s = now_s - self._built_s
+        self._spent[self._stage] = {"total": lived_s, **progress.seconds}
+        write_json(
+            self._path,
+            {
+                "stage": self._stage,
+                "frame": progress.frame,
+                "until_frame": progress.until_frame,
+                "n_updates": progress.n_updates,
+                "session_updates": made * company,
+                "session_s": now_s - self._began_s,
+                "spent_s": self._spent,
+                "time": time.time(),
+            },
+        )

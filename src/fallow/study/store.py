@@ -1,0 +1,433 @@
+"""A study's folder: the plan with its fleets, tables, histories, and what is done.
+
+plan.json         the plan, ids, fleets, versions, git commit
+results.csv       every evaluation so far; results.parquet at the end
+trunks.csv        the same of the trunks
+histories/        <branch id>.fallow and <trunk id>.fallow
+fleets/<id>/      a fleet at work: table, checkpoint, status; done.json at its end
+"""
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import fallow
+from fallow.core import files
+from fallow.core.errors import FallowError
+from fallow.core.lock import is_lock
+from fallow.core.results import COLUMNS, ResultRow, write_results
+from fallow.study.fleets import Cost, PlannedFleet, check_fit, fleets_of
+from fallow.study.plan import (
+    ALGORITHM,
+    PLAN_FILE,
+    Plan,
+    PlannedBranch,
+    PlannedTrunk,
+)
+from fallow.study.rows import read_rows
+
+TABLE, TRUNK_TABLE, STATUS = "results.csv", "trunks.csv", "status.json"
+DONE, FAILED, LOCK = "done.json", "failed.json", "lock"
+STAGES = ("trunks", "branches")
+STATUS_NUMBERS = (
+    "frame",
+    "until_frame",
+    "n_updates",
+    "session_updates",
+    "session_s",
+    "time",
+)
+ID = re.compile(r"[0-9a-f]{12}")
+PACKAGES = ("jax", "jaxlib", "mujoco", "numpy", "optax", "equinox")
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """A plan at work in a folder."""
+
+    folder: Path
+    plan: Plan
+    trunks: tuple[PlannedTrunk, ...]
+    branches: tuple[PlannedBranch, ...]
+    """With the ids that they were begun with, in the plan's order, as trunks are."""
+    fleets: tuple[PlannedFleet, ...]
+    store: Path
+    """Where trunks are kept and shared."""
+
+    def fleet_folder(self, fleet: PlannedFleet) -> Path:
+        """Where a fleet works."""
+        return self.folder / "fleets" / fleet.id
+
+    @property
+    def table(self) -> Path:
+        """All evaluations so far."""
+        return self.folder / TABLE
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process that runs the study."""
+        return self.folder / LOCK
+
+
+def open_study(
+    plan: Plan, folder: str | Path, store: str | Path | None = None
+) -> Study:
+    """Begin a study in a folder, or take up the same one.
+
+    Raises:
+        FallowError: the folder is another study's.
+    """
+    folder = Path(folder)
+    check_folder(folder)
+    if (folder / PLAN_FILE).exists():
+        found = read_study(folder, store)
+        if found.plan != plan:
+            raise FallowError(
+                f"{folder} holds another study: {difference(plan, found.plan)}; choose "
+                "another folder, or continue that study: fallow study --resume "
+                f"{folder}"
+            )
+        return found
+    members = (plan.trunks(), plan.branches(), fleets_of(plan))
+    study = Study(folder, plan, *members, _store(folder, store))
+    check_fit(plan, study.fleets)
+    write_plan(study)
+    return study
+
+
+def check_folder(folder: Path) -> None:
+    """Raise if a folder holds files, none of which is a study's plan.
+
+    Locks and unfinished files, as a killed start leaves them, do not count.
+    """
+    if not folder.exists() or (folder / PLAN_FILE).exists():
+        return
+    files.remove_leftovers(folder)
+    found = [path.name for path in folder.iterdir() if not _is_scrap(path)]
+    if found:
+        raise FallowError(
+            f"{folder} is not empty and holds no study (it has no {PLAN_FILE}, and "
+            f"{', '.join(sorted(found)[:3])}); choose another folder"
+        )
+
+
+def _is_scrap(path: Path) -> bool:
+    return is_lock(path) or files.is_leftover(path)
+
+
+def new_folder(out: str | Path) -> Path:
+    """A folder for a copy; it need not be there yet, and holds nothing.
+
+    Raises:
+        FallowError: there is something in it.
+    """
+    out = Path(out)
+    if out.exists() and any(out.iterdir()):
+        raise FallowError(f"{out} is not empty; choose a new folder")
+    return out
+
+
+def read_study(folder: str | Path, store: str | Path | None = None) -> Study:
+    """The study that a folder holds, with the fleets that it was begun with.
+
+    Raises:
+        FallowError: there is none, or its plan.json cannot be read.
+    """
+    folder = Path(folder)
+    plan = Plan.read(folder)
+    try:
+        content = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))
+        trunks = _as_listed(plan.trunks(), content["trunks"])
+        branches = _as_listed(plan.branches(), content["branches"])
+        fleets = _fleets_as_listed(trunks, branches, content["fleets"])
+        if not isinstance(content.get("store"), str | None):
+            raise TypeError("the store of trunks is no path")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise FallowError(
+            f"{folder / PLAN_FILE} was edited or written by another version of Fallow: "
+            "its fleets are not those of its plan; begin in another folder"
+        ) from None
+    where = _store(folder, store or content.get("store"))
+    return Study(folder, plan, trunks, branches, fleets, where)
+
+
+def _as_listed(planned: Sequence[Any], listed: Any) -> tuple[Any, ...]:
+    """Trunks or branches with the ids that a file lists; they depend on its version.
+
+    Raises:
+        ValueError: the file lists others.
+    """
+    found = []
+    for one, told in zip(planned, listed, strict=True):
+        if (told["task"], told["agent"], told["seed"]) != (
+            one.task,
+            one.agent,
+            one.seed,
+        ):
+            raise ValueError("listed in another order")
+        changes = {"id": _checked_id(told["id"])}
+        if "trunk" in told:
+            changes["trunk"] = _checked_id(told["trunk"])
+        found.append(dataclasses.replace(one, **changes))
+    return tuple(found)
+
+
+def _fleets_as_listed(
+    trunks: Sequence[PlannedTrunk], branches: Sequence[PlannedBranch], listed: Any
+) -> tuple[PlannedFleet, ...]:
+    trunk_by_id = {trunk.id: trunk for trunk in trunks}
+    branch_by_id = {branch.id: branch for branch in branches}
+    return tuple(
+        PlannedFleet(
+            id=_checked_id(fleet["id"]),
+            trunks=tuple(trunk_by_id[one] for one in fleet["trunks"]),
+            branches=tuple(branch_by_id[one] for one in fleet["branches"]),
+            cost=Cost(**fleet["cost"]),
+        )
+        for fleet in listed
+    )
+
+
+def _checked_id(text: Any) -> str:
+    """An id, which becomes the name of a folder."""
+    if not isinstance(text, str) or not ID.fullmatch(text):
+        raise ValueError(f"{text!r} is no id")
+    return text
+
+
+def write_plan(study: Study, made_with: Mapping[str, Any] | None = None) -> None:
+    """Put the plan beside what will come of it, and what makes it: this, if not given.
+
+    `made_with` has `versions` and a `git_commit`.
+    """
+    made_with = made_with or {"versions": versions(), "git_commit": git_commit()}
+    content = {
+        "algorithm": ALGORITHM,
+        "plan": study.plan.content(),
+        "trunks": [dataclasses.asdict(trunk) for trunk in study.trunks],
+        "branches": [dataclasses.asdict(branch) for branch in study.branches],
+        "fleets": [
+            {
+                "id": fleet.id,
+                "trunks": [trunk.id for trunk in fleet.trunks],
+                "branches": [branch.id for branch in fleet.branches],
+                "cost": dataclasses.asdict(fleet.cost),
+            }
+            for fleet in study.fleets
+        ],
+        "store": _told_store(study),
+        **made_with,
+    }
+    write_json(study.folder / PLAN_FILE, content)
+
+
+def difference(one: Plan, other: Plan) -> str:
+    """The first field in which two plans differ, in words."""
+    for field in dataclasses.fields(Plan):
+        mine, yours = getattr(one, field.name), getattr(other, field.name)
+        if mine != yours:
+            if field.name == "cells":
+                return "its tasks, agents, conditions or rules are others"
+            return f"its {field.name} is {yours}, not {mine}"
+    return "nothing"
+
+
+# -------------------------------------------------------------------- results
+
+
+def collect(study: Study) -> list[ResultRow]:
+    """Join the tables of all fleets in the plan's order; writes and returns it."""
+    tables = [study.fleet_folder(fleet) / TABLE for fleet in study.fleets]
+    rows = joined(tables)
+    write_results(study.table, rows)
+    _collect_trunks(study)
+    return rows
+
+
+def _collect_trunks(study: Study) -> None:
+    """The trunks' tables in the plan's order; what was known of others stays."""
+    path = study.folder / TRUNK_TABLE
+    known = joined([path])
+    rows: list[ResultRow] = []
+    for trunk in study.trunks:
+        own = joined([study.store / trunk.id / TABLE])
+        rows += own or [row for row in known if row.trunk == trunk.id]
+    write_results(path, rows)
+
+
+def set_damaged_aside(study: Study) -> list[str]:
+    """Set joined tables that cannot be read aside; returns a sentence on each.
+
+    They are made again from the tables of fleets and trunks.
+    """
+    sentences = []
+    for name in (TABLE, TRUNK_TABLE):
+        path = study.folder / name
+        try:
+            if path.exists():
+                read_rows(path)
+        except FallowError as error:
+            aside = files.set_aside(path)
+            sentences.append(f"{error}; set aside as {aside.name} and made again")
+    return sentences
+
+
+def joined(tables: Iterable[Path]) -> list[ResultRow]:
+    """The rows of those tables that are there and whole."""
+    rows: list[ResultRow] = []
+    for table in tables:
+        try:
+            rows += read_rows(table)
+        except FallowError:  # not begun; a damaged one is seen to by its fleet
+            continue
+    return rows
+
+
+def copy_tables(parts: Sequence[Study], target: Study) -> None:
+    """What all fleets of some studies left but histories, and the tables of that."""
+    for part in parts:
+        for fleet in part.fleets:
+            own, copy = part.fleet_folder(fleet), target.fleet_folder(fleet)
+            copy.mkdir(parents=True)
+            for name in (TABLE, STATUS, DONE):
+                if (own / name).exists():
+                    shutil.copyfile(own / name, copy / name)
+    trunks = joined(part.folder / TRUNK_TABLE for part in parts)
+    write_results(target.folder / TRUNK_TABLE, trunks)
+    write_parquet(target.folder / "results.parquet", collect(target))
+
+
+def write_parquet(path: Path, rows: Sequence[ResultRow]) -> Path | None:
+    """The table as parquet, `returns` a list; None where pyarrow is missing."""
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError:
+        return None
+    columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
+    types = {"returns": pyarrow.list_(pyarrow.float64())}
+    types |= {name: pyarrow.float64() for name in ("auc", "stale_share", "wall_s")}
+    table = pyarrow.table(
+        {
+            name: pyarrow.array(values, types.get(name))
+            for name, values in columns.items()
+        }
+    )
+    with files.whole(path) as part:
+        parquet.write_table(table, part)
+    return path
+
+
+def mark_done(folder: Path, **told: Any) -> None:
+    """Say that a fleet is done, with a checksum of its table."""
+    write_json(folder / DONE, {"table": _digest(folder / TABLE), **told})
+
+
+def is_done(folder: Path) -> bool:
+    """Whether a fleet is done and its table is what it wrote."""
+    done = read_json(folder / DONE)
+    table = folder / TABLE
+    return bool(done) and table.is_file() and done.get("table") == _digest(table)
+
+
+def link(source: Path, target: Path) -> None:
+    """Put a file under another name as well, at once; copied where links are not."""
+    with files.whole(target) as part:
+        try:
+            os.link(source, part)
+        except OSError:
+            shutil.copyfile(source, part)
+
+
+# -------------------------------------------------------------------- plain files
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Replace a JSON file atomically."""
+    files.write_text(path, json.dumps(content, indent=1))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """What a file says; nothing if it is missing or damaged."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def read_status(folder: Path) -> dict[str, Any]:
+    """Where a fleet stands, as it wrote it; empty if that is missing or damaged."""
+    status = read_json(folder / STATUS)
+    spent = status.get("spent_s", {})
+    good = (
+        status.get("stage") in STAGES
+        and all(_is_number(status.get(name)) for name in STATUS_NUMBERS)
+        and isinstance(spent, dict)
+        and all(
+            isinstance(seconds, dict) and all(map(_is_number, seconds.values()))
+            for seconds in spent.values()
+        )
+    )
+    return status if good else {}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def versions() -> dict[str, str]:
+    """What this runs with."""
+    import platform
+
+    found = {"fallow": fallow.__version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def git_commit() -> str | None:
+    """The commit of this source, with a plus if files were changed; None outside."""
+    where = Path(fallow.__file__).parent
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(where), *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", "__init__.py")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+        return git("rev-parse", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _store(folder: Path, store: str | Path | None) -> Path:
+    return Path(store).absolute() if store else folder.absolute().parent / "trunks"
+
+
+def _told_store(study: Study) -> str | None:
+    """Where trunks are, to be found again; None beside the study, wherever it moves."""
+    is_beside = study.store == _store(study.folder, None)
+    return None if is_beside else str(study.store)
