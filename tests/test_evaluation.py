@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from test_fleet import assert_equal, fleet_of, lived
 
-from fallow.agents.result_table import Results
+from fallow.agents.result_table import ResultTable
 from fallow.core.records import Branch
 from fallow.core.results import Label
 
@@ -51,7 +51,7 @@ def test_its_row_is_of_the_frame_at_which_it_began(tmp_path: Path) -> None:
     labels = [
         Label(*kept, own.condition, own.rule, own.seed, "", "") for own in BRANCHES
     ]
-    results = Results(tmp_path / "results.csv", labels, begin_frame=100)
+    results = ResultTable(tmp_path / "results.csv", labels, begin_frame=100)
     regimes, frame = fleet.worlds.regime.tolist(), fleet.frame
     updates = fleet.n_updates
     results.begin(fleet)

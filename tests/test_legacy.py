@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fallow.agents import training
+from fallow.agents import runs
 from fallow.core import legacy
 from fallow.core.results import read_results
 from fallow.dynamics.conditions import Condition
@@ -128,7 +128,7 @@ def test_a_run_of_before_is_read_with_its_defaults(tmp_path) -> None:
         "histories": True,
     }
     (tmp_path / "run.json").write_text(json.dumps(content))
-    run = training.Run.read(tmp_path)
+    run = runs.Run.read(tmp_path)
     assert run.offset_frames == 500 and run.algorithm == 1
     (branch,) = run.branches
     assert branch.condition == "damage:actuator=1"

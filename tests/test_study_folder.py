@@ -38,6 +38,9 @@ PLAN = Plan(
 )
 
 
+BEGIN = runner._begin
+
+
 class Pretender:
     """Stands for training: instead of learning, it writes what a fleet leaves."""
 
@@ -50,10 +53,14 @@ class Pretender:
     def make(self, task, agent, branches, capacity):
         return self.fleet(branches)
 
-    def train_until(self, fleet, phase, folder, labels, watch=None, begin=None):
+    def resume(self, fleet, phase, folder) -> bool:
         saved = folder / "checkpoint"
         if saved.exists() and "damaged" in (saved / "000.agent").read_text():
             raise training.Damaged(f"{saved / '000.agent'}: its checksum is wrong")
+        return saved.exists()
+
+    def train_until(self, fleet, phase, folder, labels, on_progress=None):
+        saved = folder / "checkpoint"
         self.lived.append(folder.name)
         if folder.name == self.full_at:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -97,7 +104,9 @@ def pretender(monkeypatch) -> Pretender:
     pretender = Pretender()
     for module in (runner, trunks_module):
         monkeypatch.setattr(module, "Fleet", pretender.make)
+    monkeypatch.setattr(training, "resume", pretender.resume)
     monkeypatch.setattr(training, "train_until", pretender.train_until)
+    monkeypatch.setattr(runner, "_begin", lambda *_: None)
     monkeypatch.setattr(
         checkpoints.CheckpointPath, "fingerprint", pretender.fingerprint
     )
@@ -191,12 +200,8 @@ def test_a_damaged_trunk_is_trained_again(done, pretender, monkeypatch) -> None:
     trunk = done.parent / "trunks" / fleet.trunks[0].id
     (done / "fleets" / fleet.id / "done.json").unlink()
 
-    def train_until(*arguments, begin=None, **options):
-        if begin is not None:
-            begin(arguments[0])  # reads the trunk, which is no checkpoint at all
-        return pretender.train_until(*arguments, **options)
-
-    monkeypatch.setattr(training, "train_until", train_until)
+    # reads the trunk, which is no checkpoint at all
+    monkeypatch.setattr(runner, "_begin", BEGIN)
     with pytest.raises(FallowError, match=r"000\.agent cannot be read.*a trunk"):
         run_study(PLAN, done, pretender.watch)  # and so is the one trained again
     assert trunk.with_name(f"{trunk.name}.damaged-0").exists()

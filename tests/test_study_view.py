@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fallow.agents.training import EvaluationResult, Progress
+from fallow.agents.progress import EvaluationResult, Progress
 from fallow.console.study import StudyView, show_status
 from fallow.study import Cell, Plan
 from fallow.study.estimate import in_words

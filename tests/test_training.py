@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from test_fleet import MICRO, TASK
 
-from fallow.agents import training
+from fallow.agents import runs, training
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet, build_agent
+from fallow.agents.progress import EvaluationResult, Progress
 from fallow.cli import main
 from fallow.console.training import TrainingBar
 from fallow.core.lock import lock
@@ -65,12 +66,12 @@ def test_a_table_of_evaluations(whole) -> None:
 def test_a_preset_with_sizes_changed(tmp_path) -> None:
     """Learns with them, and is told from the preset wherever its name stands."""
     preset = "micro:pretrain_updates=2,prefill_transitions=90"
-    run = training.Run(TASK, "dreamer", preset, (Branch(0),), 240, 240, 1)
-    table = training.train(run, tmp_path / "run")
+    run = runs.Run(TASK, "dreamer", preset, (Branch(0),), 240, 240, 1)
+    table = runs.train(run, tmp_path / "run")
     rows = read_results(table)
     assert {row.preset for row in rows} == {preset}
     assert rows[-1].updates >= 2
-    assert training.Run.read(tmp_path / "run") == run
+    assert runs.Run.read(tmp_path / "run") == run
     agent = build_agent(TASK, preset=preset)
     changes = {"pretrain_updates": 2, "prefill_transitions": 90}
     assert agent.config == dataclasses.replace(MICRO, **changes)
@@ -79,14 +80,14 @@ def test_a_preset_with_sizes_changed(tmp_path) -> None:
 
 def test_a_rate_is_since_the_evaluation_before(tmp_path) -> None:
     """Not of the moment, in which nothing but the evaluation was done."""
-    run = training.Run(TASK, "dreamer", "micro", (Branch(0), Branch(1)), FRAMES, 800, 2)
-    told: list[tuple[float, training.Progress]] = []
+    run = runs.Run(TASK, "dreamer", "micro", (Branch(0), Branch(1)), FRAMES, 800, 2)
+    told: list[tuple[float, Progress]] = []
 
-    def watch(progress: training.Progress) -> None:
+    def watch(progress: Progress) -> None:
         if progress.evaluation is not None:
             told.append((time.perf_counter(), progress))
 
-    training.train(run, tmp_path / "run", watch)
+    runs.train(run, tmp_path / "run", watch)
     assert len(told) == 3
     for (before, first), (after, then) in itertools.pairwise(told):
         made = 2 * (then.n_updates - first.n_updates)
@@ -135,7 +136,7 @@ def test_numbers_that_are_none_are_told_without_a_traceback(
         def metrics(self):
             return {"model/reward": np.array([1.0, np.nan])}
 
-    monkeypatch.setattr(training, "Fleet", Broken)
+    monkeypatch.setattr(runs, "Fleet", Broken)
     assert main(arguments(tmp_path / "broken")) == 1
     said = capsys.readouterr().err
     assert "model/reward of branch 1" in said and "--resume" in said
@@ -172,7 +173,7 @@ def test_a_damaged_file_of_a_run_is_made_again(damage, whole, tmp_path, capsys) 
     said = capsys.readouterr().err
     assert str(folder / "run.json") in said and f"--out {folder}" in said
     assert main(arguments(folder)) == 0
-    assert training.Run.read(folder) == training.Run.read(whole)
+    assert runs.Run.read(folder) == runs.Run.read(whole)
     assert (folder / "run.json.damaged-0").read_bytes() == damage
 
 
@@ -195,11 +196,7 @@ def test_a_run_is_no_study(whole, capsys) -> None:
 )
 def test_a_spread_is_of_several(n: int, words: str, capsys) -> None:
     with TrainingBar() as bar:
-        bar(
-            training.Progress(
-                10, 20, 5, 9.0, training.EvaluationResult(8, np.full((n, 2), 3.0))
-            )
-        )
+        bar(Progress(10, 20, 5, 9.0, EvaluationResult(8, np.full((n, 2), 3.0))))
     assert f"return {words} updates/s" in capsys.readouterr().out
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fallow.agents import AGENTS, clock
+from fallow.agents import AGENTS, branch_state, clock
 from fallow.agents.base import Agent
+from fallow.agents.branch_state import BranchState
 from fallow.agents.evaluation import Evaluation
 from fallow.agents.programs import Metrics, Programs, Shards, joined_metrics
 from fallow.core import options, seeds
@@ -323,6 +324,23 @@ class Fleet:
             if running is not None:
                 recorder.restore(running[index])
             self.recorders.append(recorder)
+
+    # ---------------------------------------------------------------- state
+
+    def state_dict(self, index: int) -> BranchState:
+        """All of a branch but its replay, whose bytes `buffer.save` writes."""
+        return branch_state.state_of(self, index)
+
+    def load_state_dict(self, saved: Sequence[BranchState]) -> None:
+        """Continue each branch from a saved one, under its own condition and rule.
+
+        A branch whose rule is not the saved one continues under its own, and one whose
+        body is not the saved one's has just changed. Load the replay first.
+
+        Raises:
+            FallowError: they were saved at different steps.
+        """
+        branch_state.load(self, saved)
 
     def close(self) -> None:
         """Close the histories; every finished episode is in them."""

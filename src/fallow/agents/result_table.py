@@ -15,7 +15,7 @@ from fallow.replay.ledger import FREE, Ledger
 from fallow.replay.staleness import interval_auc
 
 
-class Results:
+class ResultTable:
     """The table of evaluations of one fleet, a row for each branch and frame.
 
     Every writing replaces the file as a whole, so that none is ever half-written.

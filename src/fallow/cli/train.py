@@ -10,7 +10,7 @@ from fallow.core import options
 from fallow.core.errors import FallowError
 
 if TYPE_CHECKING:
-    from fallow.agents import training
+    from fallow.agents import runs
 
 
 FROM_0 = ("save_frames", "offset_frames")
@@ -66,16 +66,16 @@ class TrainCommand:
         need_jax()
         self._check()
 
-        from fallow.agents import training
+        from fallow.agents import runs
         from fallow.agents.compiling import keep_compiled
         from fallow.console.training import TrainingBar
 
         keep_compiled(self.cache, self.trust_cache)
         folder = self.resume or self.out
-        run = training.Run.read(folder) if self.resume else self._run()
+        run = runs.Run.read(folder) if self.resume else self._run()
         events = folder / "events" if self.tensorboard else None
         with resume_hint(f"fallow train --resume {folder}"), TrainingBar(events) as bar:
-            table = training.train(run, folder, bar)
+            table = runs.train(run, folder, bar)
         print(f"results: {table}")
 
     def _check(self) -> None:
@@ -99,11 +99,11 @@ class TrainCommand:
                 f"leave out {', '.join(given)}"
             )
 
-    def _run(self) -> "training.Run":
-        from fallow.agents import training
+    def _run(self) -> "runs.Run":
+        from fallow.agents import runs
         from fallow.core.records import Branch
 
-        return training.Run(
+        return runs.Run(
             task=self.task,
             agent=self.agent,
             preset=self.preset,

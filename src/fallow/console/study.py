@@ -14,7 +14,7 @@ from fallow.study.fleets import PlannedFleet
 from fallow.study.status import FleetStatus, Status, status_of
 
 if TYPE_CHECKING:  # it imports jax, and the status of a study must not
-    from fallow.agents.training import EvaluationResult
+    from fallow.agents.progress import EvaluationResult
     from fallow.study.runner import Event
 
 LOOK_S = 1.0

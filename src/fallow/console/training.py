@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from fallow.agents import training
+from fallow.agents.progress import Progress as TrainingProgress
 from fallow.core.errors import FallowError
 
 MOST_SHOWN = 12
@@ -44,7 +44,7 @@ class TrainingBar:
         if self._events is not None:
             self._events.close()
 
-    def __call__(self, progress: training.Progress) -> None:
+    def __call__(self, progress: TrainingProgress) -> None:
         if progress.message:
             self._console.print(progress.message, markup=False)
         self._bar.update(
@@ -64,7 +64,7 @@ class TrainingBar:
         if self._events is not None:
             self._write_events(self._events, progress)
 
-    def _write_events(self, events: Any, progress: training.Progress) -> None:
+    def _write_events(self, events: Any, progress: TrainingProgress) -> None:
         _write_numbers(events, progress.metrics, progress.frame)
         if progress.evaluation is not None:
             frame, returns = progress.evaluation

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fallow.agents import training
 from fallow.agents.compiling import keep_compiled
+from fallow.agents.progress import EvaluationResult, Progress
 from fallow.core.errors import FallowError
 from fallow.core.lock import lock
 from fallow.core.registry import Registry
@@ -18,7 +18,7 @@ from fallow.dynamics.conditions import Condition
 from fallow.dynamics.simulator import compile_body
 from fallow.study.fleets import PlannedFleet
 from fallow.study.plan import Plan
-from fallow.study.runner import Event, Watch, tell, try_fleet
+from fallow.study.runner import Event, OnEvent, tell, try_fleet
 from fallow.study.store import (
     FAILED,
     LOCK,
@@ -41,14 +41,14 @@ POLL_S = 2.0
 RETRIES = 10
 """How often the fleet of a worker that died is given to another."""
 
-Engine = Callable[[Study, Watch, str | None], None]
+Engine = Callable[[Study, OnEvent, str | None], None]
 ENGINES: Registry[Engine] = Registry("engine")
 
 
 def run_study(
     plan: Plan,
     folder: str | Path,
-    watch: Watch = lambda _: None,
+    on_event: OnEvent = lambda _: None,
     engine: str = "local",
     address: str | None = None,
     trunks: str | Path | None = None,
@@ -58,7 +58,7 @@ def run_study(
     Args:
         plan: what to run.
         folder: where results go; that of the same plan is gone on with.
-        watch: is told how it goes.
+        on_event: is told how it goes.
         engine: `local` or `ray`.
         address: of the Ray cluster; None starts one on this machine.
         trunks: folder of trunks that studies share; `trunks` beside `folder`.
@@ -73,16 +73,16 @@ def run_study(
     check_folder(folder)
     with lock(folder / LOCK):
         study = open_study(plan, folder, trunks)
-        _run(study, run, watch, address)
+        _run(study, run, on_event, address)
     _tell_failures(study)
     return study
 
 
-def _run(study: Study, run: Engine, watch: Watch, address: str | None) -> None:
+def _run(study: Study, run: Engine, on_event: OnEvent, address: str | None) -> None:
     with _space_told(study):
         for sentence in set_damaged_aside(study):
-            tell(study.fleets[0], watch, sentence)
-        run(study, watch, address)
+            tell(study.fleets[0], on_event, sentence)
+        run(study, on_event, address)
         rows = collect(study)
         write_parquet(study.folder / "results.parquet", rows)
 
@@ -106,19 +106,19 @@ def check_bodies(plan: Plan) -> None:
             Condition.parse(condition).on(model)
 
 
-def run_local(study: Study, watch: Watch, address: str | None = None) -> None:
+def run_local(study: Study, on_event: OnEvent, address: str | None = None) -> None:
     """Fleets one after the other in this process."""
 
     def told(event: Event) -> None:
         if event.progress.evaluation is not None:
             collect(study)
-        watch(event)
+        on_event(event)
 
     for fleet in study.fleets:
         try_fleet(study, fleet, told)
 
 
-def run_ray(study: Study, watch: Watch, address: str | None = None) -> None:
+def run_ray(study: Study, on_event: OnEvent, address: str | None = None) -> None:
     """Fleets as tasks of a Ray cluster that shares the study's folder.
 
     A fleet whose worker dies is given to another, which goes on from its checkpoint.
@@ -134,7 +134,7 @@ def run_ray(study: Study, watch: Watch, address: str | None = None) -> None:
     left = [one for one in study.fleets if not is_done(study.fleet_folder(one))]
     where = (str(study.folder), str(study.store.absolute()))
     waiting = {task.remote(*where, fleet.id): fleet for fleet in left}
-    news = News(study, watch)
+    news = News(study, on_event)
     while waiting:
         done, _ = ray.wait(list(waiting), timeout=POLL_S)
         for fleet in waiting.values():
@@ -156,8 +156,8 @@ def work(folder: str, store: str, fleet_id: str) -> None:
 class News:
     """What workers wrote of their fleets, told once."""
 
-    def __init__(self, study: Study, watch: Watch) -> None:
-        self._study, self._watch = study, watch
+    def __init__(self, study: Study, on_event: OnEvent) -> None:
+        self._study, self._on_event = study, on_event
         self._times: dict[str, float] = {}
         self._frames: dict[str, int] = {}
 
@@ -171,11 +171,9 @@ class News:
         rate = told["session_updates"] / max(told["session_s"], 1e-9)
         place = (told["frame"], told["until_frame"], told["n_updates"], rate)
         evaluation = self._judged(fleet, folder / TABLE)
-        self._watch(Event(fleet, told["stage"], training.Progress(*place, evaluation)))
+        self._on_event(Event(fleet, told["stage"], Progress(*place, evaluation)))
 
-    def _judged(
-        self, fleet: PlannedFleet, table: Path
-    ) -> training.EvaluationResult | None:
+    def _judged(self, fleet: PlannedFleet, table: Path) -> EvaluationResult | None:
         """What the last evaluation gave, if it is new."""
         rows = joined([table])
         last = max((row.frame for row in rows), default=0)
@@ -183,7 +181,7 @@ class News:
             return None
         self._frames[fleet.id] = last
         returns = [row.returns for row in rows if row.frame == last]
-        return training.EvaluationResult(last, np.array(returns))
+        return EvaluationResult(last, np.array(returns))
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 
 from fallow.agents import checkpoints, training
 from fallow.agents.fleet import Fleet, LearningError, build_agent
+from fallow.agents.progress import Progress
 from fallow.core import arrayfile, files
 from fallow.core.errors import FallowError
 from fallow.core.lock import lock
@@ -44,24 +45,24 @@ class Event:
     fleet: PlannedFleet
     stage: str
     """`trunks` or `branches`."""
-    progress: training.Progress
+    progress: Progress
 
 
-Watch = Callable[[Event], None]
+OnEvent = Callable[[Event], None]
 
 
-def try_fleet(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
+def try_fleet(study: Study, fleet: PlannedFleet, on_event: OnEvent) -> None:
     """Run a fleet; one whose learning or physics fails is noted, and others go on."""
     path = study.fleet_folder(fleet) / FAILED
     path.unlink(missing_ok=True)
     try:
-        run_fleet(study, fleet, watch)
+        run_fleet(study, fleet, on_event)
     except (LearningError, PhysicsError) as error:
         write_json(path, {"reason": str(error)})
-        tell(fleet, watch, f"fleet {fleet.id} failed: {error}")
+        tell(fleet, on_event, f"fleet {fleet.id} failed: {error}")
 
 
-def run_fleet(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
+def run_fleet(study: Study, fleet: PlannedFleet, on_event: OnEvent) -> None:
     """Bring a fleet to its end from wherever it stands.
 
     What is damaged is named and set aside, and its work is done again.
@@ -75,30 +76,23 @@ def run_fleet(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
             _let_go(folder)
             return
         if (folder / DONE).exists():
-            _tell_aside(study, fleet, watch, f"the table of {folder} was changed")
+            _tell_aside(study, fleet, on_event, f"the table of {folder} was changed")
         try:
-            _train(study, fleet, watch)
+            _train(study, fleet, on_event)
         except training.Damaged as damage:
-            _tell_aside(study, fleet, watch, str(damage))
-            _train(study, fleet, watch)
+            _tell_aside(study, fleet, on_event, str(damage))
+            _train(study, fleet, on_event)
         _finish(study, fleet)
 
 
-def _train(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
-    plan, folder = study.plan, study.fleet_folder(fleet)
-    if checkpoints.found(folder / "checkpoint") is None:
-        _trunks(study, fleet, watch)
-        _note_trunks(study, fleet)
-    fingerprints = _begun_from(study, fleet)
-    first = fleet.branches[0]
+def _train(study: Study, planned: PlannedFleet, on_event: OnEvent) -> None:
+    """Resume the branches of a fleet, or begin them from their trunks, and train."""
+    plan, folder = study.plan, study.fleet_folder(planned)
+    first = planned.branches[0]
     agent = build_agent(first.task, first.agent, first.preset)
     branches = [
-        Branch(own.training_seed, own.world_condition, own.rule)
-        for own in fleet.branches
-    ]
-    labels = [
-        dataclasses.replace(branch.label, trunk_fingerprint=fingerprints[branch.trunk])
-        for branch in fleet.branches
+        Branch(branch.training_seed, branch.world_condition, branch.rule)
+        for branch in planned.branches
     ]
     phase = training.Phase(
         plan.trunk_frames + plan.branch_frames,
@@ -108,18 +102,24 @@ def _train(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
         begin_frame=plan.trunk_frames,
         offset_frames=plan.offset_frames,
     )
-    training.train_until(
-        Fleet(first.task, agent, branches, plan.capacity_transitions),
-        phase,
-        folder,
-        labels,
-        Reporter(study, fleet, "branches", watch),
-        begin=lambda own: _begin(study, fleet, own),
-    )
+    is_begun = checkpoints.found(folder / training.CHECKPOINT) is not None
+    if not is_begun:
+        _trunks(study, planned, on_event)
+        _note_trunks(study, planned)
+    fleet = Fleet(first.task, agent, branches, plan.capacity_transitions)
+    if not training.resume(fleet, phase, folder):
+        _begin(study, planned, fleet)
+    fingerprints = _begun_from(study, planned)
+    labels = [
+        dataclasses.replace(branch.label, trunk_fingerprint=fingerprints[branch.trunk])
+        for branch in planned.branches
+    ]
+    reporter = Reporter(study, planned, "branches", on_event)
+    training.train_until(fleet, phase, folder, labels, reporter)
 
 
-def _trunks(study: Study, fleet: PlannedFleet, watch: Watch) -> None:
-    reporter = Reporter(study, fleet, "trunks", watch)
+def _trunks(study: Study, fleet: PlannedFleet, on_event: OnEvent) -> None:
+    reporter = Reporter(study, fleet, "trunks", on_event)
     ensure_trunks(study.plan, fleet.trunks, study.store, reporter)
     for trunk in fleet.trunks:
         history = study.store / trunk.id / HISTORY
@@ -182,18 +182,18 @@ def _check_trunk(study: Study, trunk: str) -> None:
         raise training.Damaged(f"{error} (a trunk)") from error
 
 
-def _tell_aside(study: Study, fleet: PlannedFleet, watch: Watch, why: str) -> None:
+def _tell_aside(study: Study, fleet: PlannedFleet, on_event: OnEvent, why: str) -> None:
     folder = study.fleet_folder(fleet)
     text = f"{why}; "
     if folder.exists():
         text += f"set aside as {files.set_aside(folder).name}; "
-    tell(fleet, watch, f"{text}its {len(fleet.branches)} branches are run again")
+    tell(fleet, on_event, f"{text}its {len(fleet.branches)} branches are run again")
 
 
-def tell(fleet: PlannedFleet, watch: Watch, message: str) -> None:
+def tell(fleet: PlannedFleet, on_event: OnEvent, message: str) -> None:
     """Hand a sentence to whoever watches."""
-    progress = training.Progress(0, 0, 0, 0.0, message=message)
-    watch(Event(fleet, "branches", progress))
+    progress = Progress(0, 0, 0, 0.0, message=message)
+    on_event(Event(fleet, "branches", progress))
 
 
 def _finish(study: Study, fleet: PlannedFleet) -> None:
@@ -216,20 +216,20 @@ class Reporter:
     """Writes where a fleet stands beside its table, and tells whoever watches."""
 
     def __init__(
-        self, study: Study, fleet: PlannedFleet, stage: str, watch: Watch
+        self, study: Study, fleet: PlannedFleet, stage: str, on_event: OnEvent
     ) -> None:
         self._path = study.fleet_folder(fleet) / STATUS
-        self._fleet, self._stage, self._watch = fleet, stage, watch
+        self._fleet, self._stage, self._on_event = fleet, stage, on_event
         self._built_s = self._began_s = self._written_s = time.monotonic()
         self._spent: dict[str, Any] = read_status(self._path.parent).get("spent_s", {})
         self._first: int | None = None
 
-    def __call__(self, progress: training.Progress) -> None:
+    def __call__(self, progress: Progress) -> None:
         if not progress.message:
             self._note(progress, time.monotonic())
-        self._watch(Event(self._fleet, self._stage, progress))
+        self._on_event(Event(self._fleet, self._stage, progress))
 
-    def _note(self, progress: training.Progress, now_s: float) -> None:
+    def _note(self, progress: Progress, now_s: float) -> None:
         if self._first is None:
             self._first, self._began_s = progress.n_updates, now_s
         is_last = progress.frame >= progress.until_frame
@@ -237,7 +237,7 @@ class Reporter:
             self._write(progress, now_s)
             self._written_s = now_s
 
-    def _write(self, progress: training.Progress, now_s: float) -> None:
+    def _write(self, progress: Progress, now_s: float) -> None:
         is_trunks = self._stage == "trunks"
         company = len(self._fleet.trunks if is_trunks else self._fleet.branches)
         made = progress.n_updates - (self._first or 0)

@@ -14,6 +14,7 @@ from pathlib import Path
 from fallow.agents import training
 from fallow.agents.checkpoints import CheckpointPath, found
 from fallow.agents.fleet import Fleet, build_agent
+from fallow.agents.progress import OnProgress, Progress
 from fallow.core import files
 from fallow.core.lock import Locked, lock
 from fallow.core.records import Branch
@@ -30,7 +31,7 @@ def ensure_trunks(
     plan: Plan,
     trunks: Sequence[PlannedTrunk],
     store: Path,
-    watch: training.Watch,
+    on_progress: OnProgress,
 ) -> None:
     """Train those trunks that the store has not, together.
 
@@ -39,31 +40,33 @@ def ensure_trunks(
     while missing := [one for one in trunks if not (store / one.id).is_dir()]:
         begun = _work(store, trunks).exists()  # also one cut off while handing over
         try:
-            _train_together(plan, trunks if begun else missing, store, watch)
+            _train_together(plan, trunks if begun else missing, store, on_progress)
         except Locked as locked:
-            _tell(plan, watch, f"waiting for trunks: {locked}")
+            _tell(plan, on_progress, f"waiting for trunks: {locked}")
             time.sleep(WAIT_S)
     shutil.rmtree(_work(store, trunks), ignore_errors=True)  # cut off at the very end
 
 
 def _train_together(
-    plan: Plan, together: Sequence[PlannedTrunk], store: Path, watch: training.Watch
+    plan: Plan, together: Sequence[PlannedTrunk], store: Path, on_progress: OnProgress
 ) -> None:
     work = _work(store, together)
     with lock(work.with_name(f"{work.name}.lock")):
         try:
-            _train(plan, together, work, watch)
+            _train(plan, together, work, on_progress)
         except training.Damaged as damage:
             aside = files.set_aside(work)
-            _tell(plan, watch, f"{damage}; set aside as {aside.name}; begun again")
-            _train(plan, together, work, watch)
+            _tell(
+                plan, on_progress, f"{damage}; set aside as {aside.name}; begun again"
+            )
+            _train(plan, together, work, on_progress)
         for index, trunk in enumerate(together):
             _hand_over(work, index, trunk, store)
         shutil.rmtree(work)
 
 
-def _tell(plan: Plan, watch: training.Watch, message: str) -> None:
-    watch(training.Progress(0, plan.trunk_frames, 0, 0.0, message=message))
+def _tell(plan: Plan, on_progress: OnProgress, message: str) -> None:
+    on_progress(Progress(0, plan.trunk_frames, 0, 0.0, message=message))
 
 
 def place_of(trunk: str, store: Path) -> CheckpointPath:
@@ -77,7 +80,7 @@ def _work(store: Path, trunks: Sequence[PlannedTrunk]) -> Path:
 
 
 def _train(
-    plan: Plan, trunks: Sequence[PlannedTrunk], work: Path, watch: training.Watch
+    plan: Plan, trunks: Sequence[PlannedTrunk], work: Path, on_progress: OnProgress
 ) -> None:
     first = trunks[0]
     agent = build_agent(first.task, first.agent, first.preset)
@@ -94,7 +97,8 @@ def _train(
         plan.save_frames,
         offset_frames=plan.offset_frames,
     )
-    training.train_until(fleet, phase, work, labels, watch)
+    training.resume(fleet, phase, work)
+    training.train_until(fleet, phase, work, labels, on_progress)
 
 
 def _hand_over(work: Path, index: int, trunk: PlannedTrunk, store: Path) -> None:
