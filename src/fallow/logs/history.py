@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -81,10 +81,11 @@ class Header:
 class HistoryWriter:
     """Appends finished episodes to a history; a context manager.
 
-    A new file is begun, or an existing one is continued after its last episode: what a
-    crash left half-written is cut off, but a file damaged otherwise is refused and left
-    as it is. `keep_episodes` continues after that many, for a run that goes on from an
-    earlier checkpoint.
+    Creates the file, or continues an existing one after its last episode. A last block
+    that a crash left half-written is cut off; a file with any other damage is refused
+    and stays as it is. `keep_episodes` continues after that many, for a run that
+    resumes from an earlier checkpoint. If a write fails, e.g. on a full disk, the file
+    keeps the episodes it had, and the next `add` works again.
     """
 
     def __init__(
@@ -93,7 +94,6 @@ class HistoryWriter:
         self.path = Path(path)
         self.header = header
         self.n_episodes = 0
-        self._file: BinaryIO
         if self.path.exists() and self.path.stat().st_size > 0:
             self._continue(keep_episodes)
         else:
@@ -102,9 +102,16 @@ class HistoryWriter:
                     f"{path} has no episodes to keep, not {keep_episodes}"
                 )
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("wb")
-            self._file.write(MAGIC)
-            self._checksum = blocks.append(self._file, header.to_json(), 0)
+            self._create()
+
+    def _create(self) -> None:
+        self._file = blocks.Appender(self.path, blocks.Scan(), MAGIC)
+        try:
+            self._file.append(self.header.to_json())
+        except BaseException:
+            self._file.close()
+            self.path.unlink()
+            raise
 
     def _continue(self, keep_episodes: int | None) -> None:
         scan = blocks.Scan()
@@ -130,13 +137,15 @@ class HistoryWriter:
                 f"{self.path} has {self.n_episodes} good episodes, fewer than the "
                 f"{keep_episodes} to keep"
             )
-        self._checksum = scan.checksum
-        self._file = self.path.open("r+b")
-        self._file.truncate(scan.good_bytes)
-        self._file.seek(scan.good_bytes)
+        self._file = blocks.Appender(self.path, scan)
 
     def add(self, episode: Episode) -> None:
-        """Append one finished episode."""
+        """Append one finished episode.
+
+        Raises:
+            FallowError: the episode does not fit the header.
+            OSError: the write failed; the file keeps the episodes before this one.
+        """
         _check_episode(episode, self.header)
         arrays = {
             "observation": episode.observation.astype(self.header.observation_type),
@@ -147,8 +156,7 @@ class HistoryWriter:
         for name in _OPTIONAL:
             if getattr(episode, name) is not None:
                 arrays[name] = getattr(episode, name)
-        payload = save({k: np.ascontiguousarray(v) for k, v in arrays.items()})
-        self._checksum = blocks.append(self._file, payload, self._checksum)
+        self._file.append(save({k: np.ascontiguousarray(v) for k, v in arrays.items()}))
         self.n_episodes += 1
 
     def close(self) -> None:
