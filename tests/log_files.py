@@ -9,6 +9,7 @@ import h5py
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+import ros_files
 from mcap.writer import Writer as JsonWriter
 from mcap_ros2.writer import Writer as RosWriter
 
@@ -60,6 +61,11 @@ def observations(velocity: np.ndarray) -> np.ndarray:
     return np.concatenate([np.cumsum(velocity, axis=0) * STEP_S, velocity], axis=1)
 
 
+def hopper(velocity: np.ndarray) -> np.ndarray:
+    """As Gymnasium's Hopper lays them out: velocities of three joints come last."""
+    return np.concatenate([np.ones((len(velocity), 8)), velocity], axis=1)
+
+
 def write_history(log: Log, path: Path) -> None:
     d = len(log.actuators)
     header = Header(
@@ -97,7 +103,8 @@ def write_npz_cube(log: Log, path: Path) -> None:
     parts = episodes(log)
     np.savez_compressed(
         path,
-        observations=np.stack([observations(v) for v, _ in parts]),
+        qpos=np.stack([np.cumsum(v, axis=0) * STEP_S for v, _ in parts]),
+        qvel=np.stack([v for v, _ in parts]),
         actions=np.stack([a for _, a in parts]),
         control_step_s=STEP_S,
     )
@@ -127,26 +134,27 @@ def write_minari(log: Log, path: Path) -> None:
         for index, (velocity, action) in enumerate(episodes(log)):
             group = file.create_group(f"episode_{index}")
             group.attrs.update({"id": index, "total_steps": len(action)})
-            group["observations"] = observations(velocity)
+            group["observations"] = hopper(velocity)
             group["actions"] = action
             group["rewards"] = np.zeros(len(action))
             group["terminations"] = np.zeros(len(action), bool)
             group["truncations"] = np.arange(len(action)) == len(action) - 1
             group.create_group("infos")
-    metadata = json.dumps({"total_episodes": log.n_episodes})
-    (path / "data" / "metadata.json").write_text(metadata)
+    spec = json.dumps({"id": "Hopper-v5", "kwargs": {}, "additional_wrappers": []})
+    metadata = {"total_episodes": log.n_episodes, "env_spec": spec}
+    (path / "data" / "metadata.json").write_text(json.dumps(metadata))
 
 
 def write_d4rl(log: Log, path: Path) -> None:
     content = rows(log)
     last = np.append(content["episode"][1:] != content["episode"][:-1], True)
     with h5py.File(path, "w") as file:
-        file["observations"] = observations(log.velocity).astype(np.float32)
+        file["observations"] = hopper(log.velocity).astype(np.float32)
         file["actions"] = content["action"]
         file["rewards"] = np.zeros(len(last), np.float32)
         file["terminals"] = np.zeros(len(last), bool)
         file["timeouts"] = last
-        file["infos/qvel"] = np.concatenate([log.velocity[:, :1], log.velocity], axis=1)
+        file["infos/qvel"] = hopper(log.velocity)[:, 5:]
 
 
 def write_lerobot(log: Log, path: Path) -> None:
@@ -255,10 +263,11 @@ WRITERS: dict[str, tuple[str, str, Callable[[Log, Path], None]]] = {
     "npz-cube": ("npz", "run.npz", write_npz_cube),
     "csv": ("csv", "run.csv", write_csv),
     "minari": ("minari", "run-v0", write_minari),
-    "d4rl": ("d4rl", "run.hdf5", write_d4rl),
+    "d4rl": ("d4rl", "hopper_medium-v2.hdf5", write_d4rl),
     "lerobot": ("lerobot", "run", write_lerobot),
     "mcap": ("mcap", "run.mcap", write_mcap),
     "mcap-json": ("mcap", "takes", write_mcap_json),
+    **ros_files.WRITERS,
 }
 """By name: the reader that must recognise it, the file's name, and its writer."""
 

@@ -95,6 +95,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
         "d4rl",
         "lerobot",
         "mcap",
+        "ros",
         "csv",
     ]
 
