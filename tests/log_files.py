@@ -169,8 +169,8 @@ def write_lerobot(log: Log, path: Path) -> None:
         n = len(content["time"][part])
         table = pa.table(
             {
-                "action": _lists(content["action"][part]),
-                "observation.state": _lists(state[part]),
+                "action": lists(content["action"][part]),
+                "observation.state": lists(state[part]),
                 "timestamp": pa.array(content["time"][part].astype(np.float32)),
                 "frame_index": pa.array(np.arange(n)),
                 "episode_index": pa.array(content["episode"][part]),
@@ -194,7 +194,7 @@ def write_lerobot(log: Log, path: Path) -> None:
     (path / "meta" / "info.json").write_text(json.dumps(info))
 
 
-def _lists(values: np.ndarray) -> pa.Array:
+def lists(values: np.ndarray) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(values.ravel(), values.shape[1])
 
 
@@ -216,7 +216,7 @@ def write_mcap(log: Log, path: Path) -> None:
             }
             writer.write_message(topic, schema, message, log_time=round(time_s * 1e9))
 
-        for time_s, velocity, action in _stream(log):
+        for time_s, velocity, action in stream(log):
             send("/joint_command", time_s - 0.001, effort=action)
             send("/joint_states", time_s, velocity=velocity)
         writer.finish()
@@ -225,7 +225,7 @@ def write_mcap(log: Log, path: Path) -> None:
 def write_mcap_json(log: Log, path: Path) -> None:
     """A folder of JSON recordings, one an episode."""
     path.mkdir()
-    parts = list(_stream(log))
+    parts = list(stream(log))
     starts = np.cumsum(log.n_transitions + 1) - (log.n_transitions + 1)
     for index, (start, n) in enumerate(zip(starts, log.n_transitions + 1, strict=True)):
         # the first recording's name sorts last: time orders them, not names
@@ -248,7 +248,7 @@ def write_mcap_json(log: Log, path: Path) -> None:
             writer.finish()
 
 
-def _stream(log: Log) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
+def stream(log: Log) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
     content, start_s = rows(log), 10.0
     for index in range(len(content["time"])):
         if index and content["episode"][index] != content["episode"][index - 1]:

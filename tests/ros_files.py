@@ -39,9 +39,10 @@ def events(
             values = log.velocity[row + t]
             if state == "position":
                 values = log.velocity[row : row + t + 1].sum(axis=0) * STEP_S
-            yield time_s + t * STEP_S, "/joint_states", STATE, {state: values}
+            measured = {state: np.ascontiguousarray(values, float)}
+            yield time_s + t * STEP_S, "/joint_states", STATE, measured
             if t < n:
-                action = log.action[done + t]
+                action = np.ascontiguousarray(log.action[done + t], float)
                 kind = {"data": DATA, "trajectory": TRAJECTORY}.get(command, STATE)
                 at_s = time_s + t * STEP_S + late_s
                 yield at_s, "/joint_command", kind, {command: action}

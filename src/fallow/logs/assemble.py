@@ -66,18 +66,20 @@ def _rows(table: Table, chosen: Chosen, budget: Budget | None) -> Paired:
         )
     if not chosen.is_position:
         return Paired(velocity, action, n_velocities, table.step_s)
-    step_s = table.control_step_s or 1.0
+    step_s = table.control_step_s
     if table.step_s is not None:
-        step_s = common_step(table.source, table.step_s) or 1.0
+        step_s = common_step(table.source, table.step_s)
     position = np.split(_numbers(table, "position", velocity), np.cumsum(n_velocities))
-    parts = [differences.backward(part, step_s) for part in position[:-1] if len(part)]
+    parts = [
+        differences.backward(part, step_s or 1.0) for part in position[:-1] if len(part)
+    ]
     first = (np.cumsum(n_actions) - n_actions)[n_actions > 0]
     return Paired(
         velocity=np.concatenate(parts) if parts else velocity,
         action=np.delete(action, first, axis=0),
         n_velocities=np.maximum(n_velocities, 1) - 1,
         step_s=table.step_s,
-        notes=(differences.NOTE,),
+        notes=(differences.NOTE + ("" if step_s else ", and counts them by the step"),),
     )
 
 

@@ -19,6 +19,8 @@ _ITEM = re.compile(r"^(?P<name>.*?)(\[(?P<inner>-?\d*(:-?\d*)?)\])?$")
 _PLACES = re.compile(r"^-?\d*:-?\d*$|^\d+$")
 SHOWN = 8
 """Names written out before the rest is counted."""
+MAX_LAG_MS = 10_000
+"""A command that acts later than this has nothing to do with the motion."""
 MAX_NAME = 60
 """Characters of a name in a sentence."""
 
@@ -41,6 +43,13 @@ class Columns:
     """How long commands act after they are logged, in recordings; None: estimated."""
     max_memory_bytes: int | None = None
     """A log that needs more is refused; None: a quarter of the machine's memory."""
+
+    def __post_init__(self) -> None:
+        if self.lag_ms is not None and not abs(self.lag_ms) <= MAX_LAG_MS:
+            raise FallowError(
+                f"--lag-ms is {self.lag_ms:g}; it must lie between -{MAX_LAG_MS:,} and "
+                f"{MAX_LAG_MS:,}"
+            )
 
 
 def find(table: Table, text: str, flag: str) -> Choice:

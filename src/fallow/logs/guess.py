@@ -57,7 +57,7 @@ def choose(table: Table, columns: Columns) -> Chosen:
     Raises:
         FallowError: a choice does not fit, or nothing can be told from the names.
     """
-    action, guessed = table.action, []
+    action, guessed, known = table.action, [], ""
     if columns.action is not None:
         action = find(table, columns.action, "--action")
     elif action is None:
@@ -70,6 +70,9 @@ def choose(table: Table, columns: Columns) -> Chosen:
         velocity = find(table, columns.velocity, "--velocity")
     elif columns.position is not None:
         velocity = find(table, columns.position, "--position")
+    elif velocity := _by_environment(table, action):
+        environment = printable(table.environment, 60)
+        known = f"velocities of {environment}: {shown(table, velocity)}"
     else:
         velocity, is_position, note = _velocity_of(table, action)
         guessed += [note] if note else []
@@ -79,8 +82,8 @@ def choose(table: Table, columns: Columns) -> Chosen:
             f"and {len(velocity)} velocity columns ({shown(table, velocity)}); give "
             "each actuator the velocity it drives with --action and --velocity"
         )
-    notes = (f"guessed {'; '.join(guessed)}",) if guessed else ()
-    return Chosen(action, velocity, is_position, notes)
+    notes = (f"guessed {'; '.join(guessed)}" if guessed else "", known)
+    return Chosen(action, velocity, is_position, tuple(filter(None, notes)))
 
 
 def _velocity_of(table: Table, action: Choice) -> tuple[Choice, bool, str]:
@@ -88,9 +91,6 @@ def _velocity_of(table: Table, action: Choice) -> tuple[Choice, bool, str]:
     drives = dict(zip(table.action or (), table.velocity or (), strict=True))
     if all(column in drives for column in action):
         return tuple(drives[column] for column in action), False, ""
-    if velocity := _by_environment(table, action):
-        environment = printable(table.environment)
-        return velocity, False, f"velocities of {environment}: {shown(table, velocity)}"
     if velocity := _by_name(table, action, VELOCITY_NAMES, _VELOCITY, "--velocity"):
         return velocity, False, f"velocities: {shown(table, velocity)}"
     if velocity := _by_name(table, action, POSITION_NAMES, _POSITION, "--position"):
@@ -199,14 +199,23 @@ def _by_name(
 
 def _paired(table: Table, found: Choice, action: Choice) -> Choice:
     """By joint name; else in order, where there are as many and no name objects."""
-    stems = [_stem(name) for name in names(table, found)]
-    wanted = [_stem(name) for name in names(table, action)]
+    stems, wanted = _stems(table, found), _stems(table, action)
     if all(stem and stems.count(stem) == 1 for stem in wanted):
         return tuple(found[stems.index(stem)] for stem in wanted)
     if len(found) != len(action):
         return ()
     pairs = zip(wanted, stems, strict=True)
     return found if all(w == s or w not in stems for w, s in pairs) else ()
+
+
+def _stems(table: Table, choice: Choice) -> list[str]:
+    """The joint of each column; empty of one that has only a place in its array."""
+    has_name = [
+        table.arrays[array].named or len(table.arrays[array].columns) == 1
+        for array, _ in choice
+    ]
+    labels = zip(names(table, choice), has_name, strict=True)
+    return [_stem(label) if named else "" for label, named in labels]
 
 
 def _labels(table: Table) -> Iterator[tuple[str, int, str]]:

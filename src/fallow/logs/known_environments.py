@@ -29,9 +29,7 @@ def _legs(n_joints: int, first: Mapping[int, int]) -> Layout:
     return Layout(tuple(range(3, 3 + n_joints)), 3 + n_joints, first)
 
 
-_HUMANOID = Layout(
-    (7, 6, *range(8, 23)), 23, {376: 22, 378: 24, 348: 22, 350: 24, 45: 22, 47: 24}
-)
+_HUMANOID_DOFS = (7, 6, *range(8, 23))
 LAYOUTS: Mapping[str, Layout] = {
     "Ant": Layout(
         (12, 13, 6, 7, 8, 9, 10, 11),
@@ -40,8 +38,12 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "HalfCheetah": _legs(6, {17: 8, 18: 9}),
     "Hopper": _legs(3, {11: 5, 12: 6}),
-    "Humanoid": _HUMANOID,
-    "HumanoidStandup": _HUMANOID,
+    "Humanoid": Layout(
+        _HUMANOID_DOFS, 23, {376: 22, 378: 24, 348: 22, 350: 24, 45: 22, 47: 24}
+    ),
+    "HumanoidStandup": Layout(
+        _HUMANOID_DOFS, 23, {376: 22, 348: 22, 350: 24, 45: 22, 47: 24}
+    ),
     "InvertedDoublePendulum": Layout((0,), 3, {11: 5, 9: 5}),
     "InvertedPendulum": Layout((0,), 2, {4: 2}),
     "Pusher": Layout(tuple(range(7)), 11, {23: 7}),
