@@ -36,7 +36,7 @@ USUAL_LAG_S = 0.05
 SHORT_LAG_GAIN, LONG_LAG_GAIN = 1.05, 1.5
 """How many times more a usual lag, or a longer one, must explain to be believed: a free
 parameter always explains a little more, and a gait repeats itself."""
-REBOUND_SHARE = 0.5
+REBOUND_SHARE = 0.15
 """Of the largest squared correlation; an earlier one with so much is the answer."""
 GOLDEN = (5**0.5 - 1) / 2
 
