@@ -14,6 +14,7 @@ from mcap.writer import Writer as JsonWriter
 from mcap_ros2.writer import Writer as RosWriter
 
 from fallow.core.records import Episode
+from fallow.diagnosis import Example, example
 from fallow.logs import Header, HistoryWriter
 from fallow.logs.log import Log
 
@@ -35,6 +36,11 @@ JOINT_STATE = "\n".join(
         "uint32 nanosec",
     )
 )
+
+
+def example_log() -> Log:
+    """24 episodes of 40 transitions; three joints lose half their gain at the 12th."""
+    return example(Example(n_episodes=24, change_points=(12,), n_steps=40))
 
 
 def episodes(log: Log) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -26,6 +26,11 @@ class Budget:
         self.limit_bytes = limit_bytes or machine_memory() // SHARE
         self._taken = 0
 
+    @property
+    def block_bytes(self) -> int:
+        """What one compressed block may hold; unpacking takes twice as much."""
+        return self.limit_bytes // 4
+
     def take(self, n_bytes: int, what: str) -> None:
         """Count memory that stays in use until the log is read.
 

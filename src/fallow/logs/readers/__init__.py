@@ -46,7 +46,8 @@ def one_sentence(path: Path) -> Iterator[None]:
     try:
         yield
     except FallowError as error:
-        error.args = (printable(str(error)),)
+        named = str(error) if str(path) in str(error) else f"{path}: {error}"
+        error.args = (printable(named),)
         raise
     except MemoryError:
         raise FallowError(

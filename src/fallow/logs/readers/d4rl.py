@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fallow.core.errors import FallowError
 from fallow.logs.columns import Columns
+from fallow.logs.known_environments import layout_of
 from fallow.logs.limits import Budget
 from fallow.logs.readers import hdf5
 from fallow.logs.readers.arrays import Arrays, table_of_arrays
@@ -24,7 +25,9 @@ def read(path: Path, columns: Columns, budget: Budget) -> Table:
     """Every array that has a row for each action."""
     with hdf5.open_file(path) as file:
         declared = {name: hdf5.declared(array) for name, array in hdf5.datasets(file)}
-        environment = hdf5.environment_of(file.attrs) or path.stem
+        environment = hdf5.environment_of(file.attrs)
+    if not environment and layout_of(path.stem):
+        environment = path.stem
     load = functools.partial(hdf5.load, path, budget=budget)
     arrays = Arrays(declared, load, budget)
     if not any(d.shape for d in arrays.declared.values()):

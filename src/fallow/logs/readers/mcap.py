@@ -62,31 +62,37 @@ def _records(file: Any, budget: Budget) -> Iterator[Any]:
     """Every record, those of compressed chunks unpacked within the budget."""
     stream_reader = needs("mcap.stream_reader", "mcap")
     chunk_type = needs("mcap.records", "mcap").Chunk
-    limit = budget.limit_bytes
+    too_long = needs("mcap.exceptions", "mcap").RecordLengthLimitExceeded
+    limit = budget.block_bytes
     reader = stream_reader.StreamReader(
         file, emit_chunks=True, validate_crcs=True, record_size_limit=limit
     )
-    for record in reader.records:
-        if not isinstance(record, chunk_type):
-            yield record
-            continue
-        budget.check(record.uncompressed_size, "one chunk")
-        content = unpack(record.compression, record.data, record.uncompressed_size)
-        _check_chunk(record, content)
-        inner = io.BytesIO(content)
-        inner_reader = stream_reader.StreamReader(
-            inner, skip_magic=True, record_size_limit=limit
+    try:
+        for record in reader.records:
+            if isinstance(record, chunk_type):
+                yield from _unpacked(record, limit, stream_reader.StreamReader)
+            else:
+                yield record
+    except too_long as error:
+        raise FallowError(f"{error}; raise the limit with --max-memory") from None
+
+
+def _unpacked(chunk: Any, limit_bytes: int, reader: Any) -> Iterator[Any]:
+    declared = chunk.uncompressed_size
+    if declared > limit_bytes:
+        raise FallowError(
+            f"a chunk holds {declared:,} bytes and {limit_bytes:,} is the limit of "
+            "one; raise it with --max-memory"
         )
-        inner_records = iter(inner_reader.records)
-        while inner.tell() < len(content):
-            if (found := next(inner_records, None)) is not None:
-                yield found
-
-
-def _check_chunk(chunk: Any, content: bytes) -> None:
+    content = unpack(chunk.compression, chunk.data, declared)
     crc = chunk.uncompressed_crc
-    if len(content) != chunk.uncompressed_size or (crc and zlib.crc32(content) != crc):
+    if len(content) != declared or (crc and zlib.crc32(content) != crc):
         raise FallowError("a chunk does not match its checksum; the file is damaged")
+    stream = io.BytesIO(content)
+    records = reader(stream, skip_magic=True, record_size_limit=limit_bytes).records
+    while stream.tell() < len(content):
+        if (record := next(records, None)) is not None:
+            yield record
 
 
 READER = Reader("mcap", "MCAP recordings of joint states", matches, read)

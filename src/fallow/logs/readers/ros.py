@@ -46,7 +46,7 @@ def _open_bag(path: Path, collector: Collector, budget: Budget) -> None:
                 decompressor=functools.partial(
                     unpack,
                     names[chunk.decompressor],
-                    limit_bytes=budget.limit_bytes,
+                    limit_bytes=budget.block_bytes,
                 )
             )
             for place, chunk in bag.chunks.items()
@@ -85,7 +85,7 @@ def _add(
         return
     for connection, time_ns, content in bag.messages(wanted):
         if budget is not None and bytes(content[:4]) == ZSTD_MAGIC:
-            content = unpack("zstd", content, budget.limit_bytes)
+            content = unpack("zstd", content, budget.block_bytes)
         kind = kinds[connection.id] or ""
         message = messages.decode(encoding, kind, content)
         messages.add(collector, connection.topic, time_ns, message, kind)

@@ -29,8 +29,8 @@ def unpack(compression: str, content: bytes, limit_bytes: int) -> bytes:
         )
     if len(unpacked) > limit_bytes:
         raise FallowError(
-            f"a compressed block holds more than the {limit_bytes:,} bytes it may; "
-            "raise the limit with --max-memory"
+            f"a compressed block holds more than {limit_bytes:,} bytes; the file is "
+            "damaged, or the limit is too low: raise it with --max-memory"
         )
     return unpacked
 
