@@ -76,6 +76,8 @@ def choose(table: Table, columns: Columns) -> Chosen:
     else:
         velocity, is_position, note = _velocity_of(table, action)
         guessed += [note] if note else []
+    if not action:
+        raise FallowError(f"{table.source}: the actions have no columns")
     if len(action) != len(velocity):
         raise FallowError(
             f"{table.source}: {len(action)} action columns ({shown(table, action)}) "
