@@ -8,6 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet
 import ros_files
 from mcap.writer import Writer as JsonWriter
@@ -151,6 +152,27 @@ def write_minari(log: Log, path: Path) -> None:
     (path / "data" / "metadata.json").write_text(json.dumps(metadata))
 
 
+def write_minari_columnar(log: Log, path: Path, data_format: str = "arrow") -> None:
+    """As Minari writes a dict space: a structure, and a filler after the actions."""
+    for index, (velocity, action) in enumerate(episodes(log)):
+        columns = [lists(velocity), lists(velocity[:, :2])]
+        filled = np.concatenate([action, np.zeros((1, action.shape[1]))])
+        table = {
+            "episode_id": np.full(len(velocity), index, np.int32),
+            "observations": pa.StructArray.from_arrays(columns, ["joint_vel", "goal"]),
+            "actions": lists(filled),
+            "image": pa.array([b"jpeg"] * len(velocity)),
+        }
+        pyarrow.dataset.write_dataset(
+            pa.RecordBatch.from_pydict(table),
+            path / "data",
+            format=data_format,
+            partitioning=["episode_id"],
+            existing_data_behavior="overwrite_or_ignore",
+        )
+    (path / "data" / "metadata.json").write_text("{}")
+
+
 def write_d4rl(log: Log, path: Path) -> None:
     content = rows(log)
     last = np.append(content["episode"][1:] != content["episode"][:-1], True)
@@ -269,6 +291,7 @@ WRITERS: dict[str, tuple[str, str, Callable[[Log, Path], None]]] = {
     "npz-cube": ("npz", "run.npz", write_npz_cube),
     "csv": ("csv", "run.csv", write_csv),
     "minari": ("minari", "run-v0", write_minari),
+    "minari-arrow": ("minari", "run-v1", write_minari_columnar),
     "d4rl": ("d4rl", "hopper_medium-v2.hdf5", write_d4rl),
     "lerobot": ("lerobot", "run", write_lerobot),
     "mcap": ("mcap", "run.mcap", write_mcap),

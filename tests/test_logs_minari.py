@@ -9,8 +9,6 @@ from pathlib import Path
 
 import log_files
 import numpy as np
-import pyarrow as pa
-import pyarrow.dataset
 import pytest
 from conftest import diagnosis
 
@@ -80,25 +78,7 @@ def test_the_file_alone_finds_its_description_beside_it(data_sets: Path) -> None
 def test_observations_in_a_structure(
     data_format: str, small_log: Log, tmp_path: Path
 ) -> None:
-    """As Minari writes a dict space: a structure, and a filler after the actions."""
-    for index, (velocity, action) in enumerate(log_files.episodes(small_log)):
-        columns = [log_files.lists(velocity), log_files.lists(velocity[:, :2])]
-        observations = pa.StructArray.from_arrays(columns, ["joint_vel", "goal"])
-        filled = np.concatenate([action, np.zeros((1, 3))])
-        table = {
-            "episode_id": np.full(len(velocity), index, np.int32),
-            "observations": observations,
-            "actions": log_files.lists(filled),
-            "image": pa.array([b"jpeg"] * len(velocity)),
-        }
-        pyarrow.dataset.write_dataset(
-            pa.RecordBatch.from_pydict(table),
-            tmp_path / "data",
-            format=data_format,
-            partitioning=["episode_id"],
-            existing_data_behavior="overwrite_or_ignore",
-        )
-    (tmp_path / "data" / "metadata.json").write_text("{}")
+    log_files.write_minari_columnar(small_log, tmp_path, data_format)
     log = read_log(tmp_path)
     np.testing.assert_array_equal(log.velocity, small_log.velocity)
     np.testing.assert_array_equal(log.action, small_log.action)

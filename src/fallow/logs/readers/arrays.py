@@ -100,7 +100,7 @@ def array_of(
 
     def chosen(columns: Sequence[int]) -> np.ndarray:
         whole = load()
-        return whole.reshape(len(whole), -1)[:kept, list(columns)]
+        return whole.reshape(len(whole), width)[:kept, list(columns)]
 
     names = (name,) if width == 1 else tuple(f"{name}[{i}]" for i in range(width))
     return Array(names, lengths, chosen)

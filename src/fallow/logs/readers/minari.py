@@ -13,6 +13,7 @@ Both have data/metadata.json, with the specification of the environment.
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def matches(path: Path, head: bytes) -> bool:
     if not head.startswith(hdf5.MAGIC):
         return False
     with hdf5.open_file(path) as file:
-        return any(EPISODE.fullmatch(name) for name in file)
+        return bool(_episode_names(file))
 
 
 def read(path: Path, columns: Columns, budget: Budget) -> Table:
@@ -52,7 +53,7 @@ def read(path: Path, columns: Columns, budget: Budget) -> Table:
         return _read_columnar(path, budget)
     data_path = path / DATA_FILE if path.is_dir() else path
     with hdf5.open_file(data_path) as file:
-        names = sorted(filter(EPISODE.fullmatch, file), key=_number)
+        names = _episode_names(file)
         episodes = [
             {array: hdf5.declared(d) for array, d in hdf5.datasets(file[name])}
             for name in names
@@ -111,8 +112,10 @@ def _environment(metadata: Path) -> str:
     return hdf5.environment_of(content) if isinstance(content, dict) else ""
 
 
-def _number(name: str) -> int:
-    return int(name.partition("_")[2])
+def _episode_names(file: Any) -> list[str]:
+    """The groups of episodes, in order; a damaged name is not even text."""
+    names = [n for n in file if isinstance(n, str) and EPISODE.fullmatch(n)]
+    return sorted(names, key=lambda name: int(name.partition("_")[2]))
 
 
 READER = Reader(
