@@ -86,7 +86,7 @@ class Result:
 
     findings: list[Finding] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
-    """`read` or `refused`, by how many."""
+    """How many were `read`, `refused` or `failed`."""
     slowest_s: float = 0.0
     largest_mb: int = 0
 
@@ -130,7 +130,7 @@ def _watch(
     current, name = numbers.start, "?"
     try:
         while True:
-            if not receiver.poll(limits.seconds + 5):
+            if not receiver.poll(2 * limits.seconds + 1):
                 result.findings.append(Finding(current, name, "time", "no answer"))
                 return current + 1
             try:
@@ -208,7 +208,7 @@ def _run(number: int, case: Case, limits: Limits) -> Report:
         outcome = "refused"
         kind, detail = _judge_sentence(error)
     except Exception:
-        kind, detail = "exception", traceback.format_exc()
+        kind, detail, outcome = "exception", traceback.format_exc(), "failed"
     seconds, memory_mb = time.monotonic() - start, _memory_mb("VmHWM") - before_mb
     if not kind and seconds > limits.seconds:
         kind, detail = "time", f"{seconds:.1f} s"

@@ -27,9 +27,7 @@ def assemble(table: Table, columns: Columns, budget: Budget | None = None) -> Lo
     start_step = table.start_step
     if start_step is None or len(start_step) != len(n_transitions):
         start_step = np.cumsum(n_transitions) - n_transitions
-    step_s = table.control_step_s
-    if paired.step_s is not None:
-        step_s = common_step(table.source, paired.step_s)
+    step_s = _control_step(table, paired.step_s)
     return Log(
         source=table.source,
         format=table.format,
@@ -66,9 +64,7 @@ def _rows(table: Table, chosen: Chosen, budget: Budget | None) -> Paired:
         )
     if not chosen.is_position:
         return Paired(velocity, action, n_velocities, table.step_s)
-    step_s = table.control_step_s
-    if table.step_s is not None:
-        step_s = common_step(table.source, table.step_s)
+    step_s = _control_step(table, table.step_s)
     position = np.split(_numbers(table, "position", velocity), np.cumsum(n_velocities))
     parts = [
         differences.backward(part, step_s or 1.0) for part in position[:-1] if len(part)
@@ -81,6 +77,14 @@ def _rows(table: Table, chosen: Chosen, budget: Budget | None) -> Paired:
         step_s=table.step_s,
         notes=(differences.NOTE + ("" if step_s else ", and counts them by the step"),),
     )
+
+
+def _control_step(table: Table, step_s: np.ndarray | None) -> float | None:
+    """The time between two rows in seconds; None if it is not known or no number."""
+    found = table.control_step_s
+    if step_s is not None:
+        found = common_step(table.source, step_s)
+    return found if found is not None and 0 < found < np.inf else None
 
 
 def _check_rows(table: Table, n_velocities: np.ndarray, n_actions: np.ndarray) -> None:

@@ -29,8 +29,8 @@ EDGE_STEPS = 0.02
 """Steps from the end of the range within which a maximum is none."""
 MAX_TRIED = 400
 """Lags that are tried first."""
-N_INTERVALS = 5_000
-"""Between states that the lag is estimated from, spread over the log."""
+N_INTERVALS, N_RECORDINGS = 5_000, 40
+"""Intervals between states, and recordings, that the lag is estimated from."""
 USUAL_LAG_S = 0.05
 """Of an industrial drive and its bus; a step may be longer."""
 SHORT_LAG_GAIN, LONG_LAG_GAIN = 1.05, 1.5
@@ -49,8 +49,10 @@ def find_lag(
     recordings: Sequence[Intervals], given_ms: float | None
 ) -> tuple[str, float, tuple[str, ...]]:
     """`held` or `mean`, the lag in seconds, and a note on it."""
-    n_all = sum(len(start) for _, start, _, _ in recordings)
-    sampled = [_sampled(intervals, n_all) for intervals in recordings]
+    n_kept = min(len(recordings), N_RECORDINGS)
+    kept = np.linspace(0, len(recordings) - 1, n_kept).astype(int)
+    n_all = sum(len(recordings[place][1]) for place in kept)
+    sampled = [_sampled(recordings[place], n_all) for place in kept]
     steps = np.concatenate([stop - start for _, start, stop, _ in sampled])
 
     def correlation(method: str, lag_s: float) -> np.ndarray:

@@ -13,10 +13,10 @@ import numpy as np
 from fallow.core.errors import FallowError
 from fallow.core.text import printable
 from fallow.logs.limits import Budget, require_regular
+from fallow.logs.readers import parquet_footer
 from fallow.logs.readers.arrays import Declared
 from fallow.logs.readers.reader import needs
 
-PARQUET = b"PAR1"
 BATCH_ROWS = 1 << 16
 """Rows that are decoded at a time."""
 
@@ -24,8 +24,7 @@ BATCH_ROWS = 1 << 16
 def declared(path: Path) -> dict[str, Declared]:
     """Shape and type of every column of numbers, without reading rows."""
     if _is_parquet(path):
-        with _parquet(path) as file:
-            return _declared_parquet(file)
+        return _declared_parquet(path)
     n_rows = _dataset(path).count_rows()
     return {
         name: Declared((n_rows,) if width is None else (n_rows, width), dtype)
@@ -73,22 +72,26 @@ def _leaves(schema: Any, prefix: str = "") -> Iterator[tuple[str, int | None, An
             yield f"{prefix}{field.name}", width, np.dtype(kind.to_pandas_dtype())
 
 
-def _declared_parquet(file: Any) -> dict[str, Declared]:
+def _declared_parquet(path: Path) -> dict[str, Declared]:
     """As `declared`; the width of lists follows from how many numbers there are."""
-    metadata = file.metadata
-    n_values: dict[str, int] = {}
-    for group in range(metadata.num_row_groups):
-        for place in range(metadata.num_columns):
-            chunk = metadata.row_group(group).column(place)
-            path = chunk.path_in_schema.removesuffix(".element").removesuffix(".item")
-            path = path.removesuffix(".list").removesuffix(".bag")
-            n_values[path] = n_values.get(path, 0) + chunk.num_values
-    found, n_rows = {}, metadata.num_rows
-    for name, width, dtype in _leaves(file.schema_arrow):
+    n_values = {}
+    for name, n in parquet_footer.n_values_of(path).items():
+        inner = name.removesuffix(".element").removesuffix(".item")
+        n_values[inner.removesuffix(".list").removesuffix(".bag")] = n
+    found = {}
+    with _parquet(path) as file:
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    for name, width, dtype in _leaves(schema):
+        n = n_values.get(name.replace("/", "."), 0)
         if width == UNKNOWN_WIDTH:
-            width, rest = divmod(n_values.get(name.replace("/", "."), 1), n_rows or 1)
+            width, rest = divmod(n, n_rows or 1)
             if rest or not width:
                 continue  # lists of different lengths
+        if n > n_rows * (1 if width is None else width):
+            raise FallowError(
+                f"{path}: '{printable(name, 60)}' holds {n:,} values in {n_rows:,} "
+                "rows; the file is damaged"
+            )
         found[name] = Declared((n_rows,) if width is None else (n_rows, width), dtype)
     return found
 
@@ -145,7 +148,7 @@ def _refuse_ragged(path: Path, name: str) -> None:
 
 def _is_parquet(path: Path) -> bool:
     with require_regular(path).open("rb") as file:
-        return file.read(len(PARQUET)) == PARQUET
+        return file.read(len(parquet_footer.MAGIC)) == parquet_footer.MAGIC
 
 
 def _parquet(path: Path) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from fallow.core.errors import FallowError
 from fallow.logs.columns import Columns
 from fallow.logs.limits import Budget
-from fallow.logs.readers import columnar
+from fallow.logs.readers import columnar, parquet_footer
 from fallow.logs.readers.arrays import Arrays, Declared, table_of_arrays
 from fallow.logs.readers.reader import Reader, read_json
 from fallow.logs.table import Array, Table
@@ -25,7 +25,7 @@ def matches(path: Path, head: bytes) -> bool:
     """A data set's folder, or one parquet file."""
     if path.is_dir():
         return (path / INFO).is_file()
-    return head.startswith(columnar.PARQUET)
+    return head.startswith(parquet_footer.MAGIC)
 
 
 def read(path: Path, columns: Columns, budget: Budget) -> Table:
