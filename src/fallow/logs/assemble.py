@@ -58,24 +58,30 @@ def _rows(table: Table, chosen: Chosen, budget: Budget | None) -> Paired:
     _check_rows(table, n_velocities, n_actions)
     if np.array_equal(n_velocities, n_actions):
         last = np.cumsum(n_actions)[n_actions > 0] - 1
-        action, n_actions = (
-            np.delete(action, last, axis=0),
-            np.maximum(n_actions, 1) - 1,
-        )
-    if not chosen.is_position:
-        return Paired(velocity, action, n_velocities, table.step_s)
+        action = np.delete(action, last, axis=0)
+    paired = Paired(velocity, action, n_velocities, table.step_s)
+    return _differenced(table, paired) if chosen.is_position else paired
+
+
+def _differenced(table: Table, paired: Paired) -> Paired:
+    """Positions turned into velocities; each episode loses its first row."""
     step_s = _control_step(table, table.step_s)
-    position = np.split(_numbers(table, "position", velocity), np.cumsum(n_velocities))
-    parts = [
-        differences.backward(part, step_s or 1.0) for part in position[:-1] if len(part)
+    position = _numbers(table, "position", paired.velocity)
+    ends = np.cumsum(paired.n_velocities)
+    velocity = [
+        differences.backward(part, step_s or 1.0)
+        for part in np.split(position, ends[:-1])
+        if len(part)
     ]
+    n_actions = np.maximum(paired.n_velocities - 1, 0)
     first = (np.cumsum(n_actions) - n_actions)[n_actions > 0]
+    by_step = "" if step_s else ", and counts them by the step"
     return Paired(
-        velocity=np.concatenate(parts) if parts else velocity,
-        action=np.delete(action, first, axis=0),
-        n_velocities=np.maximum(n_velocities, 1) - 1,
+        velocity=np.concatenate(velocity) if velocity else position,
+        action=np.delete(paired.action, first, axis=0),
+        n_velocities=n_actions,
         step_s=table.step_s,
-        notes=(differences.NOTE + ("" if step_s else ", and counts them by the step"),),
+        notes=(differences.NOTE + by_step,),
     )
 
 

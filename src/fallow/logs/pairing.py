@@ -6,7 +6,7 @@ The velocity change from state k to state k + 1 is what acted in between, wherev
 command's message lies in the log. `lag` estimates the lag.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,50 +53,53 @@ def pair(
     Raises:
         FallowError: no recording has the chosen columns, states and commands.
     """
-    parts, n_without = [], 0
-    for streams in recordings:
-        part = _part(table, streams, chosen, columns)
-        if part is None:
-            n_without += 1
-        else:
-            parts.append(part)
+    found = [_part(table, streams, chosen, columns) for streams in recordings]
+    parts = [part for part in found if part is not None]
     if not parts:
         raise FallowError(
             f"{table.source}: no recording has both the chosen states and commands "
             "before them; choose others with --velocity and --action"
         )
     method, lag_s, notes = find_lag([part.intervals for part in parts], columns.lag_ms)
-    velocities, actions, steps_s, n_short = [], [], [], 0
-    for part in parts:
-        for time_s, velocity in zip(part.time_s, part.velocity, strict=True):
-            start_s, stop_s = time_s[:-1] - lag_s, time_s[1:] - lag_s
-            seen_s = start_s if method == "mean" else (start_s + stop_s) / 2
-            begun = int(np.searchsorted(seen_s, part.commands.first_s))
-            if len(seen_s) - begun < MIN_ROWS - 1:
-                n_short += 1
-                continue
-            action = getattr(part.commands, method)(start_s[begun:], stop_s[begun:])
-            velocities.append(velocity[begun:])
-            actions.append(action)
-            steps_s.append(np.median(np.diff(time_s[begun:])))
-    if not actions:
+    every = [episode for part in parts for episode in _acted(part, method, lag_s)]
+    episodes = [e for e in every if len(e.action) >= MIN_ROWS - 1]
+    if not episodes:
         raise FallowError(
             f"{table.source}: no episode has {MIN_ROWS - 1} transitions with commands; "
             "record states and commands at the same time"
         )
-    if n_without:
+    if n_without := len(found) - len(parts):
         notes += (f"left out {n_without} recordings without the chosen columns",)
-    if n_short:
+    if n_short := len(every) - len(episodes):
         notes += (f"left out {n_short} pieces with too few states or no commands",)
     if chosen.is_position:
         notes += (differences.NOTE,)
     return Paired(
-        velocity=np.concatenate(velocities),
-        action=np.concatenate(actions),
-        n_velocities=np.array([len(v) for v in velocities]),
-        step_s=np.array(steps_s),
+        velocity=np.concatenate([e.velocity for e in episodes]),
+        action=np.concatenate([e.action for e in episodes]),
+        n_velocities=np.array([len(e.velocity) for e in episodes]),
+        step_s=np.array([np.median(np.diff(e.time_s)) for e in episodes]),
         notes=notes,
     )
+
+
+@dataclass(frozen=True)
+class Acted:
+    """One episode with its actions."""
+
+    time_s: np.ndarray  # (T + 1,)
+    velocity: np.ndarray  # (T + 1, d)
+    action: np.ndarray  # (T, d)
+
+
+def _acted(part: Part, method: str, lag_s: float) -> Iterator[Acted]:
+    """The episodes of a recording, from the first command on."""
+    for time_s, velocity in zip(part.time_s, part.velocity, strict=True):
+        start_s, stop_s = time_s[:-1] - lag_s, time_s[1:] - lag_s
+        seen_s = start_s if method == "mean" else (start_s + stop_s) / 2
+        begun = int(np.searchsorted(seen_s, part.commands.first_s))
+        action = getattr(part.commands, method)(start_s[begun:], stop_s[begun:])
+        yield Acted(time_s[begun:], velocity[begun:], action)
 
 
 def _part(
