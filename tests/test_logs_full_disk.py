@@ -39,7 +39,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> type[Disk]:
 
 
 def write_with_one_failure(path: Path, free: int) -> int:
-    """Write three episodes; each write that fails is repeated once the disk is free.
+    """Write two episodes; each write that fails is repeated once the disk is free.
 
     Returns how many writes failed.
     """
@@ -60,8 +60,8 @@ def write_with_one_failure(path: Path, free: int) -> int:
 
     Disk.free = free
     with again(HistoryWriter, path, HEADER) as writer:
-        for seed in range(3):
-            again(writer.add, episode(seed, length=3))
+        for seed in range(2):
+            again(writer.add, episode(seed, length=2))
             assert writer.n_episodes == seed + 1
     return failures
 
