@@ -166,4 +166,4 @@ def _episodes(time_s: np.ndarray, columns: Columns) -> list[slice]:
         stops = np.append(np.flatnonzero(gaps >= pause_s) + 1, len(time_s))
     starts = np.append(0, stops)[:-1]
     found = [slice(int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
-    return [piece for piece in found if piece.stop - piece.start > MIN_ROWS]
+    return [piece for piece in found if piece.stop - piece.start >= MIN_ROWS]
