@@ -8,11 +8,14 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet
+import ros_files
 from mcap.writer import Writer as JsonWriter
 from mcap_ros2.writer import Writer as RosWriter
 
 from fallow.core.records import Episode
+from fallow.diagnosis import Example, example
 from fallow.logs import Header, HistoryWriter
 from fallow.logs.log import Log
 
@@ -34,6 +37,11 @@ JOINT_STATE = "\n".join(
         "uint32 nanosec",
     )
 )
+
+
+def example_log() -> Log:
+    """24 episodes of 40 transitions; three joints lose half their gain at the 12th."""
+    return example(Example(n_episodes=24, change_points=(12,), n_steps=40))
 
 
 def episodes(log: Log) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -58,6 +66,11 @@ def rows(log: Log) -> dict[str, np.ndarray]:
 def observations(velocity: np.ndarray) -> np.ndarray:
     """Positions nobody asks for, then the velocities."""
     return np.concatenate([np.cumsum(velocity, axis=0) * STEP_S, velocity], axis=1)
+
+
+def hopper(velocity: np.ndarray) -> np.ndarray:
+    """As Gymnasium's Hopper lays them out: velocities of three joints come last."""
+    return np.concatenate([np.ones((len(velocity), 8)), velocity], axis=1)
 
 
 def write_history(log: Log, path: Path) -> None:
@@ -97,7 +110,8 @@ def write_npz_cube(log: Log, path: Path) -> None:
     parts = episodes(log)
     np.savez_compressed(
         path,
-        observations=np.stack([observations(v) for v, _ in parts]),
+        qpos=np.stack([np.cumsum(v, axis=0) * STEP_S for v, _ in parts]),
+        qvel=np.stack([v for v, _ in parts]),
         actions=np.stack([a for _, a in parts]),
         control_step_s=STEP_S,
     )
@@ -127,26 +141,48 @@ def write_minari(log: Log, path: Path) -> None:
         for index, (velocity, action) in enumerate(episodes(log)):
             group = file.create_group(f"episode_{index}")
             group.attrs.update({"id": index, "total_steps": len(action)})
-            group["observations"] = observations(velocity)
+            group["observations"] = hopper(velocity)
             group["actions"] = action
             group["rewards"] = np.zeros(len(action))
             group["terminations"] = np.zeros(len(action), bool)
             group["truncations"] = np.arange(len(action)) == len(action) - 1
             group.create_group("infos")
-    metadata = json.dumps({"total_episodes": log.n_episodes})
-    (path / "data" / "metadata.json").write_text(metadata)
+    spec = json.dumps({"id": "Hopper-v5", "kwargs": {}, "additional_wrappers": []})
+    metadata = {"total_episodes": log.n_episodes, "env_spec": spec}
+    (path / "data" / "metadata.json").write_text(json.dumps(metadata))
+
+
+def write_minari_columnar(log: Log, path: Path, data_format: str = "arrow") -> None:
+    """As Minari writes a dict space: a structure, and a filler after the actions."""
+    for index, (velocity, action) in enumerate(episodes(log)):
+        columns = [lists(velocity), lists(velocity[:, :2])]
+        filled = np.concatenate([action, np.zeros((1, action.shape[1]))])
+        table = {
+            "episode_id": np.full(len(velocity), index, np.int32),
+            "observations": pa.StructArray.from_arrays(columns, ["joint_vel", "goal"]),
+            "actions": lists(filled),
+            "image": pa.array([b"jpeg"] * len(velocity)),
+        }
+        pyarrow.dataset.write_dataset(
+            pa.RecordBatch.from_pydict(table),
+            path / "data",
+            format=data_format,
+            partitioning=["episode_id"],
+            existing_data_behavior="overwrite_or_ignore",
+        )
+    (path / "data" / "metadata.json").write_text("{}")
 
 
 def write_d4rl(log: Log, path: Path) -> None:
     content = rows(log)
     last = np.append(content["episode"][1:] != content["episode"][:-1], True)
     with h5py.File(path, "w") as file:
-        file["observations"] = observations(log.velocity).astype(np.float32)
+        file["observations"] = hopper(log.velocity).astype(np.float32)
         file["actions"] = content["action"]
         file["rewards"] = np.zeros(len(last), np.float32)
         file["terminals"] = np.zeros(len(last), bool)
         file["timeouts"] = last
-        file["infos/qvel"] = np.concatenate([log.velocity[:, :1], log.velocity], axis=1)
+        file["infos/qvel"] = hopper(log.velocity)[:, 5:]
 
 
 def write_lerobot(log: Log, path: Path) -> None:
@@ -161,8 +197,8 @@ def write_lerobot(log: Log, path: Path) -> None:
         n = len(content["time"][part])
         table = pa.table(
             {
-                "action": _lists(content["action"][part]),
-                "observation.state": _lists(state[part]),
+                "action": lists(content["action"][part]),
+                "observation.state": lists(state[part]),
                 "timestamp": pa.array(content["time"][part].astype(np.float32)),
                 "frame_index": pa.array(np.arange(n)),
                 "episode_index": pa.array(content["episode"][part]),
@@ -186,7 +222,7 @@ def write_lerobot(log: Log, path: Path) -> None:
     (path / "meta" / "info.json").write_text(json.dumps(info))
 
 
-def _lists(values: np.ndarray) -> pa.Array:
+def lists(values: np.ndarray) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(values.ravel(), values.shape[1])
 
 
@@ -208,7 +244,7 @@ def write_mcap(log: Log, path: Path) -> None:
             }
             writer.write_message(topic, schema, message, log_time=round(time_s * 1e9))
 
-        for time_s, velocity, action in _stream(log):
+        for time_s, velocity, action in stream(log):
             send("/joint_command", time_s - 0.001, effort=action)
             send("/joint_states", time_s, velocity=velocity)
         writer.finish()
@@ -217,7 +253,7 @@ def write_mcap(log: Log, path: Path) -> None:
 def write_mcap_json(log: Log, path: Path) -> None:
     """A folder of JSON recordings, one an episode."""
     path.mkdir()
-    parts = list(_stream(log))
+    parts = list(stream(log))
     starts = np.cumsum(log.n_transitions + 1) - (log.n_transitions + 1)
     for index, (start, n) in enumerate(zip(starts, log.n_transitions + 1, strict=True)):
         # the first recording's name sorts last: time orders them, not names
@@ -240,7 +276,7 @@ def write_mcap_json(log: Log, path: Path) -> None:
             writer.finish()
 
 
-def _stream(log: Log) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
+def stream(log: Log) -> Iterator[tuple[float, np.ndarray, np.ndarray]]:
     content, start_s = rows(log), 10.0
     for index in range(len(content["time"])):
         if index and content["episode"][index] != content["episode"][index - 1]:
@@ -255,10 +291,12 @@ WRITERS: dict[str, tuple[str, str, Callable[[Log, Path], None]]] = {
     "npz-cube": ("npz", "run.npz", write_npz_cube),
     "csv": ("csv", "run.csv", write_csv),
     "minari": ("minari", "run-v0", write_minari),
-    "d4rl": ("d4rl", "run.hdf5", write_d4rl),
+    "minari-arrow": ("minari", "run-v1", write_minari_columnar),
+    "d4rl": ("d4rl", "hopper_medium-v2.hdf5", write_d4rl),
     "lerobot": ("lerobot", "run", write_lerobot),
     "mcap": ("mcap", "run.mcap", write_mcap),
     "mcap-json": ("mcap", "takes", write_mcap_json),
+    **ros_files.WRITERS,
 }
 """By name: the reader that must recognise it, the file's name, and its writer."""
 

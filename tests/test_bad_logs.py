@@ -109,7 +109,7 @@ def _minari_rows_differ(log: Log, folder: Path) -> Path:
     with h5py.File(path, "w") as file:
         for index, (velocity, action) in enumerate(log_files.episodes(log)):
             cut = 5 if index == 7 else 0
-            file[f"episode_{index}/observations"] = velocity[cut:]
+            file[f"episode_{index}/infos/qvel"] = velocity[cut:]
             file[f"episode_{index}/actions"] = action
     return path
 
@@ -201,7 +201,7 @@ BAD = {
     "huge action": (_bad_value(1e200, "action"), "is 1e+200 in episode 2"),
     "NaN action": (_bad_value(np.nan, "action"), "is nan in episode 2"),
     "actions all zero": (_zero, "no episode has an action"),
-    "columns that do not match": (_columns_differ, "3 action columns"),
+    "columns that do not match": (_columns_differ, "of 3 actions (action[0:3])"),
     "rows that do not match": (_rows_differ, "984 rows|977 rows"),
     "rows of an episode": (_minari_rows_differ, "episode 7 has 40 actions and 36"),
     "mixed control steps": (_mixed_steps, "0.02 s in episode 0, 0.05 s in episode"),

@@ -96,6 +96,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
         "d4rl",
         "lerobot",
         "mcap",
+        "ros",
         "csv",
     ]
 

@@ -38,7 +38,7 @@ def test_every_format_gives_the_log_back(name: str, log: Log, tmp_path: Path) ->
     found = read_log(log_files.write(name, log, tmp_path))
     assert found.format == log_files.WRITERS[name][0]
     assert_same_log(found, log)
-    if name not in ("minari", "d4rl"):  # which keep no time
+    if name not in ("minari", "minari-arrow", "d4rl"):  # which keep no time
         assert found.control_step_s == pytest.approx(log_files.STEP_S, rel=1e-4)
     decision = decide(found)
     assert decision.change_points == (12,) and decision.discard
@@ -57,8 +57,8 @@ def test_what_is_guessed_is_noted_and_what_is_known_is_not(
         if not (tmp_path / name).mkdir()
     }
     assert notes["history"] == ""
-    assert "velocities: infos/qvel[1:4]" in notes["d4rl"]
-    assert "velocities: observations[3:6]" in notes["minari"]
+    assert "velocities of hopper_medium-v2: infos/qvel[3:6]" in notes["d4rl"]
+    assert "velocities of Hopper-v5: observations[8:11]" in notes["minari"]
     assert "observation.state.joint_0.vel" in notes["lerobot"]
     assert "actions: 0_cmd, 1_cmd, 2_cmd" in notes["csv"]
 
@@ -66,11 +66,12 @@ def test_what_is_guessed_is_noted_and_what_is_known_is_not(
 @pytest.mark.parametrize(
     ("velocity", "action"),
     [
-        ("observations[3:6]", "actions"),
-        ("3:6", "0:3"),
-        ("infos/qvel[1:4]", "actions[0:3]"),
+        ("observations[8:11]", "actions"),
+        ("8:11", "0:3"),
+        ("infos/qvel[3:6]", "actions[0:3]"),
         ("infos/qvel[-3:]", "actions[:]"),
-        ("observations[3],observations[4:6]", "actions[0], actions[1:3]"),
+        ("observations[8],observations[9:11]", "actions[0], actions[1:3]"),
+        ("observations[-3],observations[-2:]", "actions[-3],actions[-2:]"),
     ],
 )
 def test_columns_by_name_and_by_slice(
@@ -207,6 +208,7 @@ def test_a_missing_library_is_named_with_its_extra(
         "h5py": (log_files.write("d4rl", log, tmp_path), "logs"),
         "pyarrow": (log_files.write("lerobot", log, tmp_path), "logs"),
         "mcap": (log_files.write("mcap", log, tmp_path), "mcap"),
+        "rosbags": (log_files.write("ros1", log, tmp_path), "ros"),
     }
     for module, (path, extra) in paths.items():
         for name in [n for n in sys.modules if n.split(".")[0] == module]:
@@ -221,7 +223,8 @@ def test_reading_imports_only_what_the_format_needs(log: Log, tmp_path: Path) ->
     code = (
         "import sys; from fallow.diagnosis.pipeline import diagnose;"
         f"diagnose({str(path)!r});"
-        "heavy = {'jax', 'torch', 'mujoco', 'matplotlib', 'h5py', 'pyarrow', 'mcap'};"
+        "heavy = {'jax', 'torch', 'mujoco', 'matplotlib', 'h5py', 'pyarrow', 'mcap',"
+        " 'rosbags', 'pandas'};"
         "print(heavy & set(sys.modules))"
     )
     done = subprocess.run(
@@ -235,7 +238,9 @@ def test_a_file_by_minari_itself(tmp_path: Path) -> None:
     packed = Path(__file__).parent / "data" / "minari-0.5.4.hdf5.gz"
     path = tmp_path / "main_data.hdf5"
     path.write_bytes(gzip.decompress(packed.read_bytes()))
-    found = read_log(path)
+    with pytest.raises(FallowError, match=r"--velocity .* among .*observations\[0:6\]"):
+        read_log(path)  # an environment that nobody knows
+    found = read_log(path, Columns(velocity="observations[3:6]"))
     assert found.format == "minari"
     assert found.n_transitions.tolist() == [20] * 20
     decision = decide(found)

@@ -1,24 +1,22 @@
-"""Text from files and names, made safe to print."""
+"""Text from outside (file names, topics, column names), made safe to show."""
 
-import unicodedata
+SURROGATES = range(0xDC80, 0xDD00)
+"""How Python spells the bytes 0x80 to 0xFF of a file name that is not UTF-8."""
 
 
-def printable(text: str) -> str:
-    """`text` with control characters, and bytes that are no text, shown as escapes.
+def printable(text: str, limit: int | None = None, *, keep_lines: bool = False) -> str:
+    r"""The text with control characters, escape codes and stray bytes escaped.
 
-    Line ends stay. A name from a foreign file can thus not move the cursor, change
-    colours or write to the clipboard of a terminal.
+    A terminal shows `\x1b[31m` instead of turning red. Cut after `limit` characters.
+    Line ends are escaped too unless `keep_lines`.
     """
-    return "".join(c if _is_safe(c) else _escaped(c) for c in text)
-
-
-def _is_safe(character: str) -> bool:
-    return character == "\n" or unicodedata.category(character) not in UNSAFE
+    cut = text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
+    kept = "\n" if keep_lines else ""
+    return "".join(c if c.isprintable() or (c in kept) else _escaped(c) for c in cut)
 
 
 def _escaped(character: str) -> str:
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
-
-
-UNSAFE = ("Cc", "Cs", "Co", "Cn", "Zl", "Zp")
-"""Control characters, surrogates, characters without a meaning, line separators."""
+    code = ord(character)
+    if code in SURROGATES:
+        return f"\\x{code - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode("ascii")

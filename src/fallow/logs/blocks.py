@@ -8,11 +8,13 @@ on), so a flipped byte, a missing block or an exchanged one ends the good part o
 file. Everything before that point can be read.
 """
 
+import contextlib
 import os
 import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -75,12 +77,55 @@ def _next_block(file: BinaryIO, size: int, scan: Scan) -> bytes | None:
     return payload
 
 
-def append(file: BinaryIO, payload: bytes, checksum: int) -> int:
-    """Write one block after `checksum`, the last block's; returns its own."""
-    own = _checksum(payload, checksum)
-    file.write(HEAD.pack(len(payload), own) + payload)
-    file.flush()
-    return own
+class Appender:
+    """Appends blocks to a file; a failed append leaves the file as it was.
+
+    The file is unbuffered, so that no part of a failed block is written later.
+
+    Raises:
+        OSError: a write failed, e.g. on a full disk. The next append works again.
+    """
+
+    def __init__(self, path: Path, scan: Scan, magic: bytes = b"") -> None:
+        self.path = path
+        self._file = FileIO(path, "r+" if scan.good_bytes else "w+")
+        self._good_bytes = scan.good_bytes
+        self._checksum = scan.checksum
+        self._start = b"" if scan.good_bytes else magic
+        self._rewind()
+
+    def append(self, payload: bytes) -> None:
+        """Write one block after the last good one."""
+        checksum = _checksum(payload, self._checksum)
+        block = self._start + HEAD.pack(len(payload), checksum) + payload
+        try:
+            self._rewind()
+            _write_all(self._file, block)
+        except BaseException as error:
+            with contextlib.suppress(OSError):  # else the next append cuts it off
+                self._rewind()
+            if isinstance(error, OSError) and error.filename is None:
+                raise OSError(error.errno, error.strerror, str(self.path)) from error
+            raise
+        self._good_bytes += len(block)
+        self._checksum = checksum
+        self._start = b""
+
+    def _rewind(self) -> None:
+        """Cut off what follows the last good block."""
+        self._file.truncate(self._good_bytes)
+        self._file.seek(self._good_bytes)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _write_all(file: FileIO, content: bytes) -> None:
+    """Write all bytes: a raw file may take fewer at a time."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) or 0 :]
 
 
 def _checksum(payload: bytes, before: int) -> int:

@@ -1,4 +1,4 @@
-"""Which columns are actions, and which the velocities that they drive.
+"""Which columns a user asks for.
 
 A choice is a list of items separated by commas. An item is the name of an array or of a
 column (`qvel`, `left_hip_vel`), some columns of an array (`observations[11:17]`), or,
@@ -6,34 +6,28 @@ for a file with one table or one array of observations, just their places (`11:1
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fallow.core.errors import FallowError, unknown
+from fallow.core.text import printable
 from fallow.logs.table import Choice, Table
 
 ACTION_NAMES = ("action", "actions", "act", "ctrl", "control", "command", "commands")
-VELOCITY_NAMES = (
-    *("velocity", "velocities", "joint_velocity", "joint_velocities", "joint_vel"),
-    *("qvel", "dq", "qd"),
-)
 OBSERVATION_NAMES = ("observation", "observations", "obs", "state", "observation.state")
-_WORD = r"(^|[\W_\d])({})([\W_\d]|$)"
-_ACTIONS = (  # a command before what may also be a measurement
-    re.compile(_WORD.format("actions?|ctrl|control|cmd|commands?") + r"|^act[\W_\d]"),
-    re.compile(_WORD.format("torques?|efforts?") + r"|^[ua]([\W_\d]|$)"),
-)
-_VELOCITY = re.compile(_WORD.format("q?vel|velocity|dq|qd|v") + "|(rad|m|deg)/s")
-_UNIT = re.compile(r"\[(rad|m|deg)(/s)?\]|\.(pos|vel|effort)$")
 _ITEM = re.compile(r"^(?P<name>.*?)(\[(?P<inner>-?\d*(:-?\d*)?)\])?$")
 _PLACES = re.compile(r"^-?\d*:-?\d*$|^\d+$")
 SHOWN = 8
 """Names written out before the rest is counted."""
+MAX_LAG_MS = 10_000
+"""A command that acts later than this has nothing to do with the motion."""
+MAX_NAME = 60
+"""Characters of a name in a sentence."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What the user chose; None is guessed, and the guess is noted."""
+    """What the user chose about reading a log; None is guessed, and noted."""
 
     velocity: str | None = None
     action: str | None = None
@@ -43,42 +37,24 @@ class Columns:
     """The column of times in seconds."""
     episode_steps: int | None = None
     """Cut a recording without episodes into pieces of so many rows."""
+    position: str | None = None
+    """Columns whose differences are the velocities, where none are recorded."""
+    lag_ms: float | None = None
+    """How long commands act after they are logged, in recordings; None: estimated."""
+    max_memory_bytes: int | None = None
+    """A log that needs more is refused; None: a quarter of the machine's memory."""
 
-
-def choose(table: Table, columns: Columns) -> tuple[Choice, Choice, tuple[str, ...]]:
-    """The velocity and action columns of a table, and a note on what was guessed."""
-    action, guessed = table.action, []
-    if columns.action is not None:
-        action = find(table, columns.action, "--action")
-    elif action is None:
-        action = _guess_action(table)
-        guessed.append(f"actions: {shown(table, action)}")
-    if columns.velocity is not None:
-        velocity = find(table, columns.velocity, "--velocity")
-    else:
-        velocity = _known_velocity(table, action)
-        if len(velocity) < len(action):
-            velocity = _guess_velocity(table, action)
-            guessed.append(f"velocities: {shown(table, velocity)}")
-    if len(action) != len(velocity):
-        raise FallowError(
-            f"{table.source}: {len(action)} action columns ({shown(table, action)}) "
-            f"and {len(velocity)} velocity columns ({shown(table, velocity)}); give "
-            "each actuator the velocity it drives with --action and --velocity"
-        )
-    note = (f"guessed {'; '.join(guessed)}",) if guessed else ()
-    return velocity, action, note
-
-
-def _known_velocity(table: Table, action: Choice) -> Choice:
-    """The velocities of actions where the format says them, whatever their order."""
-    drives = dict(zip(table.action or (), table.velocity or (), strict=True))
-    return tuple(drives[column] for column in action if column in drives)
+    def __post_init__(self) -> None:
+        if self.lag_ms is not None and not abs(self.lag_ms) <= MAX_LAG_MS:
+            raise FallowError(
+                f"--lag-ms is {self.lag_ms:g}; it must lie between -{MAX_LAG_MS:,} and "
+                f"{MAX_LAG_MS:,}"
+            )
 
 
 def find(table: Table, text: str, flag: str) -> Choice:
     """Read a choice of columns; what is not there is named with what is."""
-    whole = _named(table, text.strip())
+    whole = named(table, text.strip())
     if whole:  # a name may hold commas or brackets itself
         return whole
     items = [item.strip() for item in text.split(",") if item.strip()]
@@ -99,13 +75,12 @@ def shown(table: Table, choice: Choice) -> str:
     if len(arrays) == 1 and places == list(range(places[0], places[-1] + 1)):
         array = arrays.pop()
         if not table.arrays[array].named and len(places) > 1:
-            return f"{array}[{places[0]}:{places[-1] + 1}]"
-    every = names(table, choice)
-    rest = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
-    return ", ".join(every[:SHOWN]) + rest
+            return f"{printable(array, MAX_NAME)}[{places[0]}:{places[-1] + 1}]"
+    return _listed(names(table, choice))
 
 
-def _named(table: Table, name: str) -> Choice:
+def named(table: Table, name: str) -> Choice:
+    """All columns of an array, or the first column of that name; () for neither."""
     if name in table.arrays:
         return tuple((name, i) for i in range(len(table.arrays[name].columns)))
     return tuple(
@@ -118,7 +93,7 @@ def _named(table: Table, name: str) -> Choice:
 def _item(table: Table, item: str, flag: str) -> Choice:
     if _PLACES.match(item):
         return _places(table, _main_array(table, flag), item, flag)
-    if found := _named(table, item):
+    if found := named(table, item):
         return found
     match = _ITEM.match(item)
     if match and match["inner"] is not None and match["name"] in table.arrays:
@@ -126,9 +101,10 @@ def _item(table: Table, item: str, flag: str) -> Choice:
     known = list(table.arrays)
     if len(known) == 1:
         known = list(table.arrays[known[0]].columns)
+    shown_names = [printable(name, MAX_NAME) for name in known[: 3 * SHOWN]]
     if len(known) > 3 * SHOWN:
-        known = [*known[: 3 * SHOWN], f"and {len(known) - 3 * SHOWN} more"]
-    raise unknown(f"column for {flag} in {table.source}", item, known)
+        shown_names.append(f"and {len(known) - 3 * SHOWN} more")
+    raise unknown(f"column for {flag} in {table.source}", item, shown_names)
 
 
 def _places(table: Table, array: str, text: str, flag: str) -> Choice:
@@ -138,10 +114,10 @@ def _places(table: Table, array: str, text: str, flag: str) -> Choice:
         chosen = range(width)[
             slice(int(start) if start else None, int(stop) if stop else None)
         ]
-        beyond = stop and int(stop) > width
+        beyond = bool(stop) and int(stop) > width
     else:
-        chosen = range(int(start), int(start) + 1)
-        beyond = int(start) >= width
+        beyond = not start or not -width <= int(start) < width
+        chosen = range(0) if beyond else range(width)[int(start) :][:1]
     if beyond or not chosen:
         raise FallowError(
             f"{flag} asks for '{text}' of the {width} columns of '{array}' in "
@@ -159,84 +135,22 @@ def _main_array(table: Table, flag: str) -> str:
             return name
     raise FallowError(
         f"{flag} gives places, and {table.source} has no array to count them in; write "
-        f"them as name[start:stop], with one of {', '.join(table.arrays)}"
+        f"them as name[start:stop], with one of {_listed(list(table.arrays))}"
     )
 
 
-def _all(table: Table) -> Iterable[tuple[str, int, str]]:
-    for array, content in table.arrays.items():
-        for column, label in enumerate(content.columns):
-            yield array, column, label.lower()
+def offer(table: Table) -> str:
+    """The columns there are, for a sentence that asks to choose some."""
+    found: list[str] = []
+    for name, content in table.arrays.items():
+        if content.named:
+            found += content.columns
+        else:
+            width = len(content.columns)
+            found.append(name if width == 1 else f"{name}[0:{width}]")
+    return _listed(found, 2 * SHOWN)
 
 
-def _guess_action(table: Table) -> Choice:
-    for array in table.arrays:
-        if array.lower().split("/")[-1].split(".")[-1] in ACTION_NAMES:
-            return _named(table, array)
-    for words in _ACTIONS:
-        found = tuple((a, c) for a, c, label in _all(table) if words.search(label))
-        if found:
-            return found
-    raise FallowError(
-        f"{table.source} has no column that looks like an action; choose with --action "
-        f"among {_offer(table)}"
-    )
-
-
-def _guess_velocity(table: Table, action: Choice) -> Choice:
-    taken = set(action)
-    for array in table.arrays:
-        if array.lower().split("/")[-1].split(".")[-1] in VELOCITY_NAMES:
-            return _matched(table, _named(table, array), action)
-    found = tuple(
-        (array, column)
-        for array, column, label in _all(table)
-        if (array, column) not in taken and _VELOCITY.search(label)
-    )
-    if found:
-        return _matched(table, found, action)
-    for array in OBSERVATION_NAMES:
-        if array in table.arrays and not table.arrays[array].named:
-            return _named(table, array)[-len(action) :]
-    raise FallowError(
-        f"{table.source} has no column that looks like a joint velocity; choose with "
-        f"--velocity among {_offer(table)}"
-    )
-
-
-def _matched(table: Table, found: Choice, action: Choice) -> Choice:
-    """The velocity of each action by joint name, or else the last ones.
-
-    A floating base comes first in every format that has one.
-    """
-    stems = [_stem(name) for name in names(table, found)]
-    wanted = [_stem(name) for name in names(table, action)]
-    if all(stem and stems.count(stem) == 1 for stem in wanted):
-        return tuple(found[stems.index(stem)] for stem in wanted)
-    return found[-len(action) :]
-
-
-def _stem(label: str) -> str:
-    """A label without the words that say what is measured: `left_hip_vel`: lefthip."""
-    words = re.split(r"[\W_]+", _UNIT.sub("", label.lower()))
-    plain = {*ACTION_NAMES, *VELOCITY_NAMES, *OBSERVATION_NAMES}
-    plain |= {
-        "cmd",
-        "torque",
-        "effort",
-        "vel",
-        "v",
-        "u",
-        "a",
-        "data",
-        "joint",
-        "states",
-    }
-    return "".join(word for word in words if word not in plain)
-
-
-def _offer(table: Table) -> str:
-    every = [label for content in table.arrays.values() for label in content.columns]
-    arrays = list(table.arrays) if len(table.arrays) > 1 else every
-    rest = f" and {len(arrays) - SHOWN} more" if len(arrays) > SHOWN else ""
-    return ", ".join(arrays[:SHOWN]) + rest
+def _listed(names: Sequence[str], n_shown: int = SHOWN) -> str:
+    rest = f" and {len(names) - n_shown} more" if len(names) > n_shown else ""
+    return ", ".join(printable(name, MAX_NAME) for name in names[:n_shown]) + rest

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -23,6 +23,8 @@ from fallow.logs import blocks
 MAGIC = b"FALLOWH1"
 OBSERVATION_TYPES = ("float16", "float32", "float64")
 _OPTIONAL = ("regime", "policy_mean", "policy_std", "start_state")
+_LISTS = {"columns": str, "actuators": str, "actuator_velocity": int}
+"""Lists of a header, and what they hold."""
 
 
 @dataclass(frozen=True)
@@ -68,23 +70,41 @@ class Header:
 
     @classmethod
     def from_json(cls, payload: bytes) -> "Header":
-        """Read a header back; unknown keys are an error, so nothing is dropped."""
+        """Read a header back; unknown keys are an error, so nothing is dropped.
+
+        Raises:
+            FallowError: a key is missing, unknown, or of another type.
+        """
         known = {f.name for f in fields(cls)}
-        content: dict[str, Any] = json.loads(payload)
-        if not isinstance(content, dict) or set(content) - known:
-            raise FallowError("the header is not one of this version of Fallow")
-        for name in ("columns", "actuators", "actuator_velocity"):
-            content[name] = tuple(content[name])
-        return cls(**content)
+        try:
+            content = json.loads(payload)
+            if not isinstance(content, dict) or set(content) - known:
+                raise ValueError
+            for name, kind in _LISTS.items():
+                if not all(isinstance(item, kind) for item in content[name]):
+                    raise ValueError
+                content[name] = tuple(content[name])
+            header = cls(**content)
+            float(header.control_step_s)
+            if not isinstance(header.about, dict) or int(header.frames_per_step) < 0:
+                raise ValueError
+        except FallowError:
+            raise
+        except (KeyError, TypeError, ValueError, RecursionError):
+            raise FallowError(
+                "the header is damaged, or not of this version of Fallow"
+            ) from None
+        return header
 
 
 class HistoryWriter:
     """Appends finished episodes to a history; a context manager.
 
-    A new file is begun, or an existing one is continued after its last episode: what a
-    crash left half-written is cut off, but a file damaged otherwise is refused and left
-    as it is. `keep_episodes` continues after that many, for a run that goes on from an
-    earlier checkpoint.
+    Creates the file, or continues an existing one after its last episode. A last block
+    that a crash left half-written is cut off; a file with any other damage is refused
+    and stays as it is. `keep_episodes` continues after that many, for a run that
+    resumes from an earlier checkpoint. If a write fails, e.g. on a full disk, the file
+    keeps the episodes it had, and the next `add` works again.
     """
 
     def __init__(
@@ -93,7 +113,6 @@ class HistoryWriter:
         self.path = Path(path)
         self.header = header
         self.n_episodes = 0
-        self._file: BinaryIO
         if self.path.exists() and self.path.stat().st_size > 0:
             self._continue(keep_episodes)
         else:
@@ -102,9 +121,16 @@ class HistoryWriter:
                     f"{path} has no episodes to keep, not {keep_episodes}"
                 )
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("wb")
-            self._file.write(MAGIC)
-            self._checksum = blocks.append(self._file, header.to_json(), 0)
+            self._create()
+
+    def _create(self) -> None:
+        self._file = blocks.Appender(self.path, blocks.Scan(), MAGIC)
+        try:
+            self._file.append(self.header.to_json())
+        except BaseException:
+            self._file.close()
+            self.path.unlink()
+            raise
 
     def _continue(self, keep_episodes: int | None) -> None:
         scan = blocks.Scan()
@@ -130,14 +156,17 @@ class HistoryWriter:
                 f"{self.path} has {self.n_episodes} good episodes, fewer than the "
                 f"{keep_episodes} to keep"
             )
-        self._checksum = scan.checksum
-        self._file = self.path.open("r+b")
-        self._file.truncate(scan.good_bytes)
-        self._file.seek(scan.good_bytes)
+        self._file = blocks.Appender(self.path, scan)
 
     def add(self, episode: Episode) -> None:
-        """Append one finished episode."""
-        _check_episode(episode, self.header)
+        """Append one finished episode.
+
+        Raises:
+            FallowError: the episode does not fit the header.
+            OSError: the write failed; the file keeps the episodes before this one.
+        """
+        _check_shapes(episode, self.header)
+        _check_size(episode, self.header)
         arrays = {
             "observation": episode.observation.astype(self.header.observation_type),
             "action": episode.action,
@@ -147,8 +176,7 @@ class HistoryWriter:
         for name in _OPTIONAL:
             if getattr(episode, name) is not None:
                 arrays[name] = getattr(episode, name)
-        payload = save({k: np.ascontiguousarray(v) for k, v in arrays.items()})
-        self._checksum = blocks.append(self._file, payload, self._checksum)
+        self._file.append(save({k: np.ascontiguousarray(v) for k, v in arrays.items()}))
         self.n_episodes += 1
 
     def close(self) -> None:
@@ -216,7 +244,7 @@ def read_history(path: str | Path) -> History:
             f"{path} has no readable header: {scan.damage or 'it is empty'}"
         )
     header = Header.from_json(first)
-    episodes = tuple(_episodes(payloads, path))
+    episodes = tuple(_episodes(payloads, path, header))
     damage = ""
     if scan.damage:
         size = path.stat().st_size
@@ -227,19 +255,23 @@ def read_history(path: str | Path) -> History:
     return History(header, episodes, damage)
 
 
-def _episodes(payloads: Iterator[bytes], path: Path) -> Iterator[Episode]:
-    for payload in payloads:
+def _episodes(
+    payloads: Iterator[bytes], path: Path, header: Header
+) -> Iterator[Episode]:
+    for number, payload in enumerate(payloads):
         try:
             arrays = load(payload)
-        except SafetensorError as error:
+            world, start_frame = (int(n) for n in arrays.pop("place"))
+            episode = Episode(**arrays, world=world, start_frame=start_frame)
+            _check_shapes(episode, header)
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
             raise FallowError(
-                f"{path} holds a block that is no episode: {error}"
+                f"{path}: block {number + 1} is no episode: {error}"
             ) from None
-        world, start_frame = arrays.pop("place")
-        yield Episode(**arrays, world=int(world), start_frame=int(start_frame))
+        yield episode
 
 
-def _check_episode(episode: Episode, header: Header) -> None:
+def _check_shapes(episode: Episode, header: Header) -> None:
     n = episode.n_transitions
     expected = {
         "observation": (n + 1, len(header.columns)),
@@ -251,18 +283,21 @@ def _check_episode(episode: Episode, header: Header) -> None:
     }
     if n < 1:
         raise FallowError("an episode of no transitions cannot be recorded")
-    largest = float(np.abs(episode.observation).max(initial=0))
-    if largest > float(np.finfo(header.observation_type).max):
-        raise FallowError(
-            f"an observation of {largest:g} does not fit {header.observation_type}; "
-            "choose a wider observation_type"
-        )
     for name, shape in expected.items():
         array = getattr(episode, name)
         if array is not None and array.shape != shape:
             raise FallowError(
                 f"{name} of an episode has shape {array.shape} and must have {shape}"
             )
+
+
+def _check_size(episode: Episode, header: Header) -> None:
+    largest = float(np.abs(episode.observation).max(initial=0))
+    if largest > float(np.finfo(header.observation_type).max):
+        raise FallowError(
+            f"an observation of {largest:g} does not fit {header.observation_type}; "
+            "choose a wider observation_type"
+        )
 
 
 def _stack(arrays: Sequence[np.ndarray]) -> np.ndarray:

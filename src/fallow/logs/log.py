@@ -4,11 +4,13 @@ Every reader ends here, whatever wrote the file. What is true of the body (regim
 is kept where the log says it, to be shown beside an estimate and never to make one.
 """
 
+import functools
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from fallow.core.errors import FallowError
+from fallow.core.text import printable
 
 MIN_TRANSITIONS = 2
 """In an episode; a single sample says nothing about a response."""
@@ -16,6 +18,8 @@ MAX_SIZE = 1e60
 """Of an action or a velocity in any unit; more is damage, and overflows in a square."""
 STEP_TOLERANCE = 0.1
 """By how much, relative, the control steps of two episodes may differ."""
+MAX_NAME = 100
+"""Characters of an actuator's name."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Log:
     """
 
     source: str
-    """Where it was read from."""
+    """Where it was read from, printable as the names and notes are."""
     format: str
     """The reader's name."""
     actuators: tuple[str, ...]  # (d,)
@@ -42,6 +46,10 @@ class Log:
     """Sentences for people: what was guessed, what was left out."""
 
     def __post_init__(self) -> None:
+        set_field = functools.partial(object.__setattr__, self)  # frozen for all others
+        set_field("source", printable(self.source))
+        set_field("actuators", tuple(printable(n, MAX_NAME) for n in self.actuators))
+        set_field("notes", tuple(printable(note) for note in self.notes))
         _check_lengths(self)
         _check_finite(self, "velocity", self.velocity, closing_rows=1)
         _check_finite(self, "action", self.action, closing_rows=0)

@@ -37,7 +37,8 @@ def header_of(
 class Recorder:
     """Collects the steps of one agent's worlds and appends each finished episode.
 
-    Concurrent episodes are written in the order in which they end, then by world.
+    Concurrent episodes are written in the order in which they end, then by world. If a
+    write fails, e.g. on a full disk, the finished episodes wait for the next `add`.
 
         recorder = Recorder(worlds, "run.fallow")
         while ...:
@@ -58,6 +59,7 @@ class Recorder:
         self._worlds = worlds
         self._agent = agent
         self._running = [self._opened(world) for world in range(worlds.n_worlds)]
+        self._finished: list[Episode] = []
 
     def _opened(self, world: int) -> dict[str, list[np.ndarray]]:
         agent = self._agent
@@ -88,15 +90,22 @@ class Recorder:
                     running.setdefault(name, []).append(values[self._agent, world])
             running.setdefault("regime", []).append(step.regime[self._agent])
             if step.truncated[self._agent, world]:
-                self.writer.add(_closed(running, world))
+                self._finished.append(_closed(running, world))
                 self._running[world] = self._opened(world)
+        self._write()
+
+    def _write(self) -> None:
+        while self._finished:
+            self.writer.add(self._finished[0])
+            del self._finished[0]
 
     def save(self) -> dict[str, np.ndarray]:
         """The episodes still running, for a checkpoint beside `Worlds.save`.
 
-        To go on: `Recorder(…, keep_episodes=n)` with the number of episodes written
+        To resume: `Recorder(…, keep_episodes=n)` with the number of episodes written
         when it was saved, then `restore`.
         """
+        self._write()
         return {
             f"{world}/{name}": np.array(values)
             for world, running in enumerate(self._running)
@@ -104,7 +113,8 @@ class Recorder:
         }
 
     def restore(self, saved: Mapping[str, np.ndarray]) -> None:
-        """Take up the running episodes that `save` returned."""
+        """Continue with the running episodes that `save` returned."""
+        self._finished = []
         self._running = [{} for _ in self._running]
         for key, values in saved.items():
             world, _, name = key.partition("/")
@@ -112,7 +122,10 @@ class Recorder:
 
     def close(self) -> None:
         """Close the history; episodes still running are not in it."""
-        self.writer.close()
+        try:
+            self._write()
+        finally:
+            self.writer.close()
 
     def __enter__(self) -> "Recorder":
         return self

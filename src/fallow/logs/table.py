@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,10 @@ Load = Callable[[Sequence[int]], np.ndarray]
 """Numbers of some columns of an array, (rows, chosen)."""
 
 
+def _no_rows(columns: Sequence[int]) -> np.ndarray:
+    raise NotImplementedError("columns of a recording are paired by time")
+
+
 @dataclass(frozen=True)
 class Array:
     """One named array of a file: its columns, its rows, and how to load it."""
@@ -28,10 +31,42 @@ class Array:
     load: Load
     named: bool = False
     """Whether the file names the columns itself."""
+    is_command: bool = False
+    """Whether the format says that these are commands, e.g. a trajectory."""
+
+    @classmethod
+    def on_a_clock(cls, columns: tuple[str, ...], is_command: bool) -> "Array":
+        """Columns of a recording, which have no rows before they are paired."""
+        return cls(columns, np.zeros(0, int), _no_rows, True, is_command)
 
 
 Choice = tuple[tuple[str, int], ...]
 """Columns, each as the name of its array and its place there."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Actions and, in the same order, the velocity that each one drives."""
+
+    action: Choice
+    velocity: Choice
+    is_position: bool = False
+    """Whether `velocity` names positions, whose differences are the velocities."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Velocities, and the actions between them, of k episodes that follow each other.
+
+    An episode of T transitions has T + 1 velocities and T actions.
+    """
+
+    velocity: np.ndarray  # (n + k, d)
+    action: np.ndarray  # (n, d)
+    n_velocities: np.ndarray  # (k,)
+    step_s: np.ndarray | None = None  # (k,), the median time between two velocities
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,6 +76,8 @@ class Table:
     source: str
     format: str
     arrays: Mapping[str, Array]
+    environment: str = ""
+    """The id of the environment that was recorded, where the file has it."""
     velocity: Choice | None = None
     """The columns, where the format says which they are."""
     action: Choice | None = None
@@ -50,6 +87,8 @@ class Table:
     regime: np.ndarray | None = None  # (k,)
     gain: np.ndarray | None = None  # (k, d)
     notes: tuple[str, ...] = field(default=())
+    pair: Callable[[Chosen], Paired] | None = None
+    """Pairs chosen columns by time, where rows are not paired already."""
 
     def load(self, choice: Choice) -> tuple[np.ndarray, np.ndarray]:
         """The chosen columns (rows, chosen) and the rows of each episode (k,)."""
@@ -67,19 +106,6 @@ class Table:
             return loaded[names[0]], lengths
         places = [(owner, wanted[owner].index(column)) for owner, column in choice]
         return np.stack([loaded[owner][:, i] for owner, i in places], axis=1), lengths
-
-
-def of_array(name: str, values: Any, lengths: np.ndarray) -> Array:
-    """An array (rows, width) or (rows,) that is loaded already, or sliced lazily."""
-    width = 1 if len(values.shape) == 1 else values.shape[1]
-    limit_columns(name, width)
-
-    def load(columns: Sequence[int]) -> np.ndarray:
-        whole = np.asarray(values[:])
-        return whole.reshape(len(whole), -1)[:, list(columns)]
-
-    names = (name,) if width == 1 else tuple(f"{name}[{i}]" for i in range(width))
-    return Array(names, lengths, load)
 
 
 def limit_columns(source: str, n_columns: int) -> None:

@@ -1,7 +1,6 @@
 """Comma, semicolon or tab separated tables: a header, then one row for each time."""
 
 import csv
-import functools
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,14 +9,17 @@ import numpy as np
 
 from fallow.core.errors import FallowError
 from fallow.logs.columns import Columns
+from fallow.logs.limits import Budget, require_regular
 from fallow.logs.readers.flat import episode_lengths, episode_regime, episode_steps_s
 from fallow.logs.readers.reader import Reader
 from fallow.logs.table import MAX_COLUMNS, Array, Table, limit_columns
 
 SUFFIXES = (".csv", ".tsv", ".txt")
 DELIMITERS = ",;\t"
-MAX_HEADER_BYTES = 64 * MAX_COLUMNS
-"""Longer first lines are not read to their end."""
+MAX_LINE_BYTES = 64 * MAX_COLUMNS
+"""A longer line is damage."""
+BLOCK_BYTES = 1 << 20
+"""Read at a time where lines are only counted."""
 WHOLE_BYTES = 1 << 30
 """Larger files are read once for each group of columns, to save memory."""
 
@@ -27,13 +29,18 @@ def matches(path: Path, head: bytes) -> bool:
     return path.suffix.lower() in SUFFIXES and bool(head) and b"\0" not in head
 
 
-def read(path: Path, columns: Columns) -> Table:
+def read(path: Path, columns: Columns, budget: Budget) -> Table:
     """The table; only the columns that are asked for are ever parsed."""
-    header, delimiter = _header(path)
+    header, delimiter = _header(require_regular(path))
+    n_lines = _count_lines(path)
     has_names = not all(_is_number(name) for name in header)
     names = header if has_names else [str(i) for i in range(len(header))]
 
-    parse = functools.partial(_parse, path, delimiter, int(has_names))
+    def parse(chosen: Sequence[int]) -> np.ndarray:
+        n_bytes = 2 * n_lines * len(set(chosen)) * np.dtype(float).itemsize
+        budget.check(n_bytes, f"{n_lines:,} lines")
+        return _parse(path, delimiter, int(has_names), chosen)
+
     try:  # one pass, if it is all numbers and fits
         small = path.stat().st_size <= WHOLE_BYTES
         whole = parse(list(range(len(names)))) if small else None
@@ -54,9 +61,37 @@ def read(path: Path, columns: Columns) -> Table:
         source=str(path),
         format="csv",
         arrays={"table": table},
-        step_s=episode_steps_s(names, column, lengths, columns),
+        step_s=episode_steps_s(str(path), names, column, lengths, columns),
         regime=episode_regime(names, column, lengths),
     )
+
+
+def _count_lines(path: Path) -> int:
+    """How many lines a text has.
+
+    Raises:
+        FallowError: it holds a NUL byte, as a crash leaves them, or an endless line.
+    """
+    n_lines, line_bytes, place = 1, 0, 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            if (zero := block.find(b"\0")) >= 0:
+                raise FallowError(
+                    f"{path} holds a NUL byte at place {place + zero:,}, as a crash "
+                    f"leaves them; cut the file there: truncate -s {place + zero}"
+                )
+            first, last = block.find(b"\n"), block.rfind(b"\n")
+            line_bytes += len(block) if first < 0 else first
+            if line_bytes > MAX_LINE_BYTES + BLOCK_BYTES:
+                raise FallowError(
+                    f"a line of {path} is longer than {MAX_LINE_BYTES:,} bytes; it "
+                    "must be a table with one row for each time"
+                )
+            if last >= 0:
+                line_bytes = len(block) - last - 1
+            n_lines += block.count(b"\n")
+            place += len(block)
+    return n_lines
 
 
 def _parse(
@@ -88,18 +123,27 @@ def _parse(
 
 def _header(path: Path) -> tuple[list[str], str]:
     with path.open("rb") as file:
-        line = file.readline(MAX_HEADER_BYTES + 1)
+        line = file.readline(MAX_LINE_BYTES + 1)
     delimiter = max(DELIMITERS, key=lambda mark: line.count(mark.encode()))
     limit_columns(str(path), line.count(delimiter.encode()) + 1)
-    if len(line) > MAX_HEADER_BYTES:
+    if len(line) > MAX_LINE_BYTES:
         raise FallowError(
-            f"the first line of {path} is longer than {MAX_HEADER_BYTES:,} bytes; it "
+            f"the first line of {path} is longer than {MAX_LINE_BYTES:,} bytes; it "
             "must name the columns"
         )
-    text = line.decode("utf-8-sig", errors="strict")
-    return [name.strip() for name in next(csv.reader([text], delimiter=delimiter))], (
-        delimiter
-    )
+    try:
+        text = line.decode("utf-8-sig")
+        names = next(csv.reader([text], delimiter=delimiter))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FallowError(
+            f"the first line of {path} cannot be read: {error}; write the names of the "
+            "columns in UTF-8"
+        ) from None
+    if not any(name.strip() for name in names):
+        raise FallowError(
+            f"the first line of {path} must name the columns; it is empty"
+        )
+    return [name.strip() for name in names], delimiter
 
 
 def _is_number(text: str) -> bool:

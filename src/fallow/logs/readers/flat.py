@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from fallow.core.errors import FallowError, unknown
+from fallow.core.text import printable
 from fallow.logs.columns import Columns
 from fallow.logs.table import ended, pieces, runs, step_of_episodes
 
@@ -16,6 +17,8 @@ END_NAMES = (
     *("done", "dones", "terminal", "terminals", "terminated"),
     *("timeout", "timeouts", "truncated"),
 )
+MAX_REGIME = 1 << 31
+"""A larger number does not count regimes."""
 TIME_NAMES = ("time", "time_s", "timestamp", "timestamps", "t", "stamp")
 
 Column = Callable[[str], np.ndarray]
@@ -45,7 +48,11 @@ def episode_lengths(
 
 
 def episode_steps_s(
-    names: Iterable[str], column: Column, lengths: np.ndarray, columns: Columns
+    source: str,
+    names: Iterable[str],
+    column: Column,
+    lengths: np.ndarray,
+    columns: Columns,
 ) -> np.ndarray | None:
     """(k,) the control step of each episode in seconds; None without times."""
     known = list(names)
@@ -58,23 +65,39 @@ def episode_steps_s(
     if name is None:
         return None
     try:
-        return step_of_episodes(column(name).astype(float), lengths)
+        time_s = column(name).astype(float)
     except (FallowError, ValueError):
         if columns.time is not None:
             raise
         return None  # a guess that holds dates, say
+    if not np.isfinite(time_s).all():
+        if columns.time is None:
+            return None
+        raise FallowError(
+            f"{source}: the time column '{printable(name, 60)}' holds NaN or infinite "
+            "values; choose another with --time"
+        )
+    return step_of_episodes(time_s, lengths)
 
 
 def episode_regime(
     names: Iterable[str], column: Column, lengths: np.ndarray
 ) -> np.ndarray | None:
     """(k,) the regime at each episode's end, where a column has it."""
-    if "regime" not in names:
+    if "regime" not in names or len(lengths) == 0:
         return None
-    return column("regime")[np.cumsum(lengths) - 1].astype(np.int64)
+    regime = column("regime")[np.cumsum(lengths) - 1].astype(float)
+    if (
+        not np.array_equal(regime, np.floor(regime))
+        or np.abs(regime).max() > MAX_REGIME
+    ):
+        return None  # something else by that name
+    return regime.astype(np.int64)
 
 
 def _known(names: list[str], name: str, flag: str) -> str:
     if name not in names:
-        raise unknown(f"column for {flag}", name, names[:40])
+        raise unknown(
+            f"column for {flag}", name, [printable(n, 60) for n in names[:40]]
+        )
     return name

@@ -10,6 +10,7 @@ from fallow.dynamics.conditions import Condition
 from fallow.dynamics.shifts import Damage, Gain
 from fallow.logs.columns import Columns
 from fallow.logs.history import MAGIC, Header, History, read_history
+from fallow.logs.limits import Budget
 from fallow.logs.readers.reader import Reader
 from fallow.logs.table import Array, Table
 
@@ -21,8 +22,9 @@ def matches(path: Path, head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def read(path: Path, columns: Columns) -> Table:
+def read(path: Path, columns: Columns, budget: Budget) -> Table:
     """The history's observations and actions; its damage, if any, is a note."""
+    budget.take(path.stat().st_size, "the history")
     return table_of(read_history(path), str(path))
 
 

@@ -4,8 +4,7 @@ data/chunk-000/file-000.parquet   action, observation.state, episode_index, …
 meta/info.json                    fps, features.<name>.names
 """
 
-import json
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,102 +12,78 @@ import numpy as np
 
 from fallow.core.errors import FallowError
 from fallow.logs.columns import Columns
-from fallow.logs.readers.flat import episode_lengths, episode_regime, episode_steps_s
-from fallow.logs.readers.reader import Reader, needs
-from fallow.logs.table import Array, Table, limit_columns
+from fallow.logs.limits import Budget
+from fallow.logs.readers import columnar, parquet_footer
+from fallow.logs.readers.arrays import Arrays, Declared, table_of_arrays
+from fallow.logs.readers.reader import Reader, read_json
+from fallow.logs.table import Array, Table
 
-MAGIC = b"PAR1"
 INFO = Path("meta") / "info.json"
 
 
 def matches(path: Path, head: bytes) -> bool:
     """A data set's folder, or one parquet file."""
-    return (path / INFO).is_file() if path.is_dir() else head.startswith(MAGIC)
+    if path.is_dir():
+        return (path / INFO).is_file()
+    return head.startswith(parquet_footer.MAGIC)
 
 
-def read(path: Path, columns: Columns) -> Table:
-    """Columns of numbers and of lists of numbers; others are left aside."""
+def read(path: Path, columns: Columns, budget: Budget) -> Table:
+    """Columns of numbers and of lists of equally many numbers; others are left."""
     files = sorted((path / "data").rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise FallowError(f"{path} has no data/*/*.parquet; download the data as well")
     info = _info(path)
-    parquet = needs("pyarrow.parquet", "logs")
-    schemas = [parquet.read_schema(file) for file in files]
-    names = [n for n in schemas[0].names if _is_numeric(schemas[0].field(n).type)]
+    parts = [columnar.declared(file) for file in files]
 
     def load(name: str) -> np.ndarray:
-        parts = [_matrix(parquet.read_table(f, columns=[name])[name]) for f in files]
-        return np.concatenate(parts)
+        return np.concatenate([columnar.load(file, name, budget) for file in files])
 
-    def column(name: str) -> np.ndarray:
-        return load(name)[:, 0]
-
-    n_rows = sum(parquet.read_metadata(file).num_rows for file in files)
-    lengths = episode_lengths(str(path), names, column, n_rows, columns)
-    step_s = 1 / float(info["fps"]) if info.get("fps") else None
-    return Table(
+    table = table_of_arrays(
+        Arrays(_together(parts), load, budget),
+        columns,
         source=str(path),
         format="lerobot",
-        arrays={name: _array(name, load, lengths, info) for name in names},
-        control_step_s=step_s,
-        step_s=episode_steps_s(names, column, lengths, columns),
-        regime=episode_regime(names, column, lengths),
+        control_step_s=_step_s(info),
     )
+    arrays = {name: _named(name, array, info) for name, array in table.arrays.items()}
+    return replace(table, arrays=arrays)
+
+
+def _together(parts: list[dict[str, Declared]]) -> dict[str, Declared]:
+    """The columns that all files have with the same width, rows added up."""
+    found = {}
+    for name, first in parts[0].items():
+        every = [part[name] for part in parts if name in part]
+        if len({d.shape[1:] for d in every}) == 1 and len(every) == len(parts):
+            n_rows = sum(d.shape[0] for d in every)
+            found[name] = Declared((n_rows, *first.shape[1:]), first.dtype)
+    return found
 
 
 def _info(path: Path) -> dict[str, Any]:
     """The data set's own description; empty for a single file outside of one."""
-    roots = [path] if path.is_dir() else list(path.parents)[:3]
+    roots = [path] if path.is_dir() else list(path.absolute().parents)[:3]
     for root in roots:
         if (root / INFO).is_file():
-            content = json.loads((root / INFO).read_text())
-            if isinstance(content, dict):
-                return content
+            content = read_json(root / INFO)
+            return content if isinstance(content, dict) else {}
     return {}
 
 
-def _is_numeric(kind: Any) -> bool:
-    types = needs("pyarrow", "logs").types
-    if (
-        types.is_list(kind)
-        or types.is_fixed_size_list(kind)
-        or types.is_large_list(kind)
-    ):
-        kind = kind.value_type
-    return bool(
-        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    )
+def _step_s(info: dict[str, Any]) -> float | None:
+    fps = info.get("fps")
+    return 1 / fps if isinstance(fps, int | float) and fps > 0 else None
 
 
-def _matrix(column: Any) -> np.ndarray:
-    """(rows, width) of a parquet column of numbers or of equally long lists."""
-    n_rows = len(column)
-    flat = column.combine_chunks()
-    while hasattr(flat, "flatten") and hasattr(flat.type, "value_type"):
-        flat = flat.flatten()
-    values = flat.to_numpy(zero_copy_only=False)
-    if n_rows == 0 or len(values) % n_rows:
-        raise FallowError(
-            "a column of lists has lists of different lengths or is empty; choose "
-            "columns with as many numbers in every row"
-        )
-    return values.reshape(n_rows, -1)
-
-
-def _array(name: str, load: Any, lengths: np.ndarray, info: dict[str, Any]) -> Array:
-    feature = info.get("features", {}).get(name, {})
-    labels = _flat_names(feature.get("names"))
-    width = int(np.prod(feature.get("shape") or [0])) or load(name).shape[1]
-    limit_columns(name, width)
-    kept = int(lengths.sum())
-
-    def chosen(columns: Sequence[int]) -> np.ndarray:
-        return load(name)[:kept, list(columns)]
-
-    if len(labels) == width and width > 1:
-        return Array(tuple(f"{name}.{x}" for x in labels), lengths, chosen, named=True)
-    plain = (name,) if width == 1 else tuple(f"{name}[{i}]" for i in range(width))
-    return Array(plain, lengths, chosen)
+def _named(name: str, array: Array, info: dict[str, Any]) -> Array:
+    """The array with the names that the description gives its columns."""
+    features = info.get("features")
+    feature = features.get(name) if isinstance(features, dict) else None
+    labels = _flat_names(feature.get("names")) if isinstance(feature, dict) else []
+    if len(labels) != len(array.columns) or len(labels) < 2:
+        return array
+    return replace(array, columns=tuple(f"{name}.{x}" for x in labels), named=True)
 
 
 def _flat_names(names: Any) -> list[str]:
