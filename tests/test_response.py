@@ -16,7 +16,7 @@ from fallow.diagnosis.actuator import (
     joint_response,
     response_of,
 )
-from fallow.diagnosis.decision import magnitude, resampled_magnitudes, resampled_medians
+from fallow.diagnosis.loss import magnitude, resampled_magnitudes, resampled_medians
 from fallow.diagnosis.segments import (
     MIN_SEGMENT,
     PENALTY_FACTOR,

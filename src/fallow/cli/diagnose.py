@@ -1,6 +1,5 @@
 """`fallow diagnose`: what the logs of a robot say."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,7 +11,8 @@ import tyro
 class DiagnoseCommand:
     """Did the actuators change, when, by how much, and should the old data go?
 
-    Exit codes: 0, and 2 for bad input; with --ci also 10 for "discard".
+    Exit codes: 0, and 2 for bad input; with --ci also 10 if the paper's selector
+    discards data.
     """
 
     paths: tyro.conf.Positional[tuple[Path, ...]]
@@ -24,7 +24,7 @@ class DiagnoseCommand:
     html: Path | None = None
     """Write one self-contained page."""
     ci: bool = False
-    """Exit with 10 if data should be discarded."""
+    """Exit with 10 if the paper's selector discards the data of a log."""
     velocity: str | None = None
     """Velocity columns: names, places (11:17) or both (qvel[3:9]); else guessed."""
     action: str | None = None
@@ -37,27 +37,35 @@ class DiagnoseCommand:
     """Cut a recording without episodes into pieces of so many rows."""
     scale: Literal["mad", "mad_normal"] = "mad"
     """Unit of the standardised series; mad_normal is 1.4826 times larger."""
+    stale_by: Literal["mean", "any-joint"] = "mean"
+    """A segment is stale if z is above 3 in the mean response, or in any joint."""
 
     def run(self) -> int:
         from fallow.console.progress import track
+        from fallow.core import files
         from fallow.diagnosis.pipeline import diagnose_all, exit_code
         from fallow.logs.columns import Columns
 
         columns = Columns(
             self.velocity, self.action, self.episode, self.time, self.episode_steps
         )
-        results = diagnose_all(self.paths, columns, self.variant, self.scale, track)
+        results = diagnose_all(
+            self.paths,
+            columns,
+            track,
+            variant=self.variant,
+            scale=self.scale,
+            stale_by=self.stale_by.replace("-", "_"),
+        )
         if self.html is not None:
             from fallow.diagnosis.page import render
 
-            self.html.parent.mkdir(parents=True, exist_ok=True)
-            self.html.write_text(render(results), encoding="utf-8")
+            with files.whole(self.html) as part:
+                part.write_text(render(results), encoding="utf-8")
         if self.json:
-            from fallow.diagnosis.serialize import as_json
+            from fallow.diagnosis.serialize import dumps
 
-            shown = [as_json(result) for result in results]
-            content = shown[0] if len(shown) == 1 else shown
-            print(json.dumps(content, indent=1, allow_nan=False))
+            print(dumps(results))
         else:
             from rich.console import Console
 

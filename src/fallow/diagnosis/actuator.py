@@ -87,6 +87,12 @@ def response_of(log: Log, variant: str = "joint") -> Response:
     )
 
 
+def joint_medians(joint: np.ndarray) -> np.ndarray:
+    """(d,) medians of responses (k, d) that are not NaN; NaN where all are."""
+    defined = [column[~np.isnan(column)] for column in joint.T]
+    return np.array([np.median(c) if len(c) else np.nan for c in defined])
+
+
 def _mean_over_joints(joint: np.ndarray) -> np.ndarray:
     """(k,) NaN only where no joint has a response."""
     n_heard = (~np.isnan(joint)).sum(axis=1)

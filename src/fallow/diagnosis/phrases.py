@@ -1,24 +1,87 @@
 """A diagnosis in sentences."""
 
-from fallow.diagnosis.decision import Decision
+from collections.abc import Sequence
+
+import numpy as np
+
+from fallow.diagnosis.changes import SMALL_EFFECT
+from fallow.diagnosis.decision import MOST_LOST, Decision
+from fallow.diagnosis.joints import JointResponse
 from fallow.diagnosis.pipeline import Diagnosis
+from fallow.logs.log import Log
+from fallow.replay.staleness import interval_auc
 from fallow.views.numbers import listed, number
 
 CAVEAT = (
-    "Response is not gain: it also moves with the policy and with the states visited, "
-    "so look at the traces before you throw data away."
+    "Response is not gain: K also moves with the policy and with the states visited, "
+    "so look at the traces before you discard data."
 )
+SIGN = (
+    "A response changes its sign if a column is wrong (--velocity, --action), or if "
+    "the policy starts to follow the joint's velocity."
+)
+VERBS = {
+    "keep": "Keep the old data",
+    "discard": "Discard the old data",
+    "check": "Check before you decide",
+}
+MOST_NAMED = 3
+"""Actuators that a sentence names."""
+
+
+def recommendation(diagnosis: Diagnosis) -> str:
+    """`keep`, `discard`, or `check` where the selector and the joints disagree.
+
+    They disagree if the selector discards although the response did not change abruptly
+    or is back where it was, and if it keeps although the older data has a joint that
+    lost as much as the selector's gate asks of the mean.
+    """
+    decision = diagnosis.decision
+    stale = any(stretch.stale for stretch in diagnosis.stretches)
+    if decision.discard:
+        return "discard" if stale else "check"
+    return "check" if stale and _hidden(diagnosis) else "keep"
 
 
 def advice(diagnosis: Diagnosis) -> str:
-    """What to do and why, in one sentence; a second one if the call is close."""
-    decision = diagnosis.decision
-    sentence = f"{_verb(decision)}: {_reason(diagnosis)}."
-    return f"{sentence} {_close(decision)}" if decision.near else sentence
+    """The recommendation, what happened, and the selector's verdict, in sentences."""
+    verb = VERBS[recommendation(diagnosis)]
+    parts = [f"{verb}: {_finding(diagnosis)}.", *_remarks(diagnosis)]
+    return " ".join(parts)
+
+
+def selector(decision: Decision) -> str:
+    """The verdict of the paper's selector and its reason, in one sentence."""
+    auc, lost = decision.auc, decision.magnitude
+    if auc.value is None:
+        reason = "no earlier segment has another mean response"
+    elif not auc.passed:
+        reason = f"stale data is not the older data (AUC {number(auc.value)}"
+        reason += f", gate {auc.threshold:.2f})"
+    else:
+        reason = f"the mean over joints {_lost(lost.value)}, gate "
+        reason += _percent(lost.threshold)
+    return f"The paper's selector says {decision.word}: {reason}."
+
+
+def head(log: Log) -> str:
+    """What was read, in numbers."""
+    step = "" if log.control_step_s is None else f", {log.control_step_s:.4g} s a step"
+    return (
+        f"{log.n_episodes} episodes, {log.n_transitions.sum():,} transitions, "
+        f"{_count(len(log.actuators), 'actuator')}{step} ({log.format})"
+    )
+
+
+def caveats(diagnosis: Diagnosis) -> list[str]:
+    """What to keep in mind if anything changed."""
+    if diagnosis.changes or diagnosis.decision.change_points:
+        return [CAVEAT]
+    return []
 
 
 def notes(diagnosis: Diagnosis) -> list[str]:
-    """What a reader should know of how the log was read."""
+    """Facts about how the log was read."""
     decision, found = diagnosis.decision, list(diagnosis.log.notes)
     if decision.left_out:
         found.append(
@@ -31,51 +94,109 @@ def notes(diagnosis: Diagnosis) -> list[str]:
 
 
 def interval(decision: Decision) -> str:
-    """The interval of m_hat, or nothing."""
+    """The resampling interval of m_hat, or nothing."""
     if decision.interval is None:
         return ""
     return f"{decision.interval[0]:.2f} to {decision.interval[1]:.2f}"
 
 
-def _verb(decision: Decision) -> str:
-    return "Discard the old data" if decision.discard else "Keep the old data"
+def lost(joint: JointResponse) -> str:
+    """`98 %`, or nothing where there is no ratio."""
+    return "" if joint.lost is None else _percent(joint.lost)
 
 
-def _reason(diagnosis: Diagnosis) -> str:
-    decision = diagnosis.decision
-    n_episodes = diagnosis.log.n_episodes
-    changes = decision.change_points
+def lost_interval(joint: JointResponse) -> str:
+    """`95 to 101 %`, or nothing."""
+    if joint.interval is None:
+        return ""
+    low, high = (f"{100 * end:.0f}" for end in joint.interval)
+    return f"{low} to {high} %"
+
+
+def state(joint: JointResponse) -> str:
+    """What happened to an actuator, in one or two words."""
+    if joint.now is None:
+        return "not commanded"
+    if not joint.changed:
+        return ""
+    reversed_ = joint.interval is not None and joint.interval[0] > MOST_LOST
+    return "changed its sign" if reversed_ else "changed"
+
+
+def drift(diagnosis: Diagnosis) -> float:
+    """Relative range of the mean response between two abrupt changes, at most."""
+    found = 0.0
+    for stretch in diagnosis.stretches:
+        inside = [
+            segment.response
+            for segment in diagnosis.segments
+            if stretch.start <= segment.start < stretch.stop
+        ]
+        largest = max(abs(response) for response in inside)
+        if largest > 0:
+            found = max(found, (max(inside) - min(inside)) / largest)
+    return found
+
+
+def _finding(diagnosis: Diagnosis) -> str:
+    changes, n_episodes = diagnosis.changes, diagnosis.log.n_episodes
     if not changes:
-        return f"no change of the actuator response in {n_episodes} episodes"
-    where = f"episode{'s' if len(changes) > 1 else ''} {listed(changes)}"
-    if not decision.stale.any():
-        return f"the response changed at {where} and is now where it was"
-    size = _size(decision)
-    if decision.discard:
-        return (
-            f"the response changed at {where}, {size}, and the stale data is the older "
-            f"data (AUC {number(decision.auc.value)})"
-        )
-    if not decision.auc.passed:
-        return (
-            f"the response changed at {where}, and age does not tell stale data from "
-            f"fresh (AUC {number(decision.auc.value)}, below {decision.auc.threshold})"
-        )
-    return (
-        f"the response changed at {where}, {size}, and forgetting pays only where "
-        f"{_percent(decision.magnitude.threshold)} or more is lost"
-    )
+        how = "abruptly " if drift(diagnosis) >= SMALL_EFFECT else ""
+        return f"the actuator response did not change {how}in {n_episodes} episodes"
+    at = tuple(change.episode for change in changes)
+    where = f"the response changed at episode{'s' if len(at) > 1 else ''} {listed(at)}"
+    if not any(stretch.stale for stretch in diagnosis.stretches):
+        return f"{where} and is back where it was"
+    return f"{where}; {_who(diagnosis.joints)}"
 
 
-def _size(decision: Decision) -> str:
-    value = decision.magnitude.value
-    if value is None:
-        return "by an amount that cannot be told"
-    if value < 0:
-        return f"it grew by {_percent(-value)}"
-    low, high = decision.interval or (value, value)
-    within = f"95 % interval {_percent(low)} to {_percent(high)}"
-    return f"{_percent(value)} of it was lost ({within})"
+def _who(joints: Sequence[JointResponse]) -> str:
+    """Which actuators changed, the most changed first."""
+    changed = [joint for joint in joints if joint.changed]
+    changed.sort(key=lambda joint: -abs(joint.lost or 0.0))
+    named = [f"{joint.label} {_lost_of(joint)}" for joint in changed[:MOST_NAMED]]
+    rest = len(changed) - len(named)
+    more = f", and {_count(rest, 'other')} changed" if rest else ""
+    return ", ".join(named) + more
+
+
+def _lost_of(joint: JointResponse) -> str:
+    if joint.lost is None:
+        return f"responds again (K {joint.now:.3g})"
+    within = f" ({lost_interval(joint)})" if joint.interval else ""
+    if state(joint) == "changed its sign":
+        return f"changed its sign (K {joint.before:.3g} to {joint.now:.3g})"
+    return f"{_lost(joint.lost)}{within}"
+
+
+def _remarks(diagnosis: Diagnosis) -> list[str]:
+    decision, found = diagnosis.decision, []
+    moved = drift(diagnosis)
+    if moved >= SMALL_EFFECT:
+        also = "also " if diagnosis.changes else ""
+        found.append(
+            f"The mean over joints {also}moved gradually, by up to {_percent(moved)}, "
+            "as it does when a policy changes."
+        )
+    if any(state(joint) == "changed its sign" for joint in diagnosis.joints):
+        found.append(SIGN)
+    if diagnosis.changes or decision.change_points:
+        found.append(selector(decision))
+    if decision.near:
+        found.append(_close(decision))
+    return found
+
+
+def _hidden(diagnosis: Diagnosis) -> bool:
+    """Whether the older data has a joint whose loss the mean over joints hides."""
+    log, gate = diagnosis.log, diagnosis.decision.magnitude.threshold
+    stale = np.zeros(log.n_episodes, bool)
+    for stretch in diagnosis.stretches:
+        stale[stretch.start : stretch.stop] = stretch.stale
+    auc = interval_auc(log.start_step, log.end_step, stale)
+    if auc is None or auc < diagnosis.decision.auc.threshold:
+        return False
+    return any(j.changed and (j.lost or 0.0) >= gate for j in diagnosis.joints)
 
 
 def _close(decision: Decision) -> str:
@@ -84,6 +205,14 @@ def _close(decision: Decision) -> str:
         return f"It is a close call: {near}{decision.auc.threshold}."
     share = _percent(decision.share_beyond or 0.0)
     return f"It is a close call: m_hat passes its gate in {share} of resamples."
+
+
+def _lost(value: float | None) -> str:
+    if value is None:
+        return "had next to no response before"
+    if value < -1:
+        return f"grew {1 - value:.1f}-fold"
+    return f"lost {_percent(value)}" if value >= 0 else f"grew by {_percent(-value)}"
 
 
 def _percent(share: float) -> str:
