@@ -13,10 +13,12 @@ from fallow.diagnosis import figures, tables
 from fallow.diagnosis.changes import ABRUPT_Z, SMALL_EFFECT, WINDOW
 from fallow.diagnosis.phrases import (
     CAVEAT,
+    VERBS,
     advice,
     caveats,
     head,
     notes,
+    reasons,
     recommendation,
 )
 from fallow.diagnosis.pipeline import Diagnosis, Failure
@@ -94,7 +96,8 @@ def _view(diagnosis: Diagnosis) -> dict[str, Any]:
         "decision": decision,
         "truth": diagnosis.truth,
         "recommendation": recommendation(diagnosis),
-        "advice": advice(diagnosis),
+        "verb": VERBS[recommendation(diagnosis)],
+        "reasons": reasons(diagnosis),
         "notes": notes(diagnosis),
         "stretches": tables.stretches_table(diagnosis),
         "joints": tables.joints_table(diagnosis),

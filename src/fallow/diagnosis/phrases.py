@@ -45,9 +45,12 @@ def recommendation(diagnosis: Diagnosis) -> str:
 
 def advice(diagnosis: Diagnosis) -> str:
     """The recommendation, what happened, and the selector's verdict, in sentences."""
-    verb = VERBS[recommendation(diagnosis)]
-    parts = [f"{verb}: {_finding(diagnosis)}.", *_remarks(diagnosis)]
-    return " ".join(parts)
+    return f"{VERBS[recommendation(diagnosis)]}: {reasons(diagnosis)}"
+
+
+def reasons(diagnosis: Diagnosis) -> str:
+    """The advice without the recommendation."""
+    return " ".join([f"{_finding(diagnosis)}.", *_remarks(diagnosis)])
 
 
 def selector(decision: Decision) -> str:
@@ -94,23 +97,22 @@ def notes(diagnosis: Diagnosis) -> list[str]:
 
 
 def interval(decision: Decision) -> str:
-    """The resampling interval of m_hat, or nothing."""
+    """The resampling interval of m_hat, `(0.61 to 0.67)`, or nothing."""
     if decision.interval is None:
         return ""
-    return f"{decision.interval[0]:.2f} to {decision.interval[1]:.2f}"
+    return f"({decision.interval[0]:.2f} to {decision.interval[1]:.2f})"
 
 
 def lost(joint: JointResponse) -> str:
-    """`98 %`, or nothing where there is no ratio."""
-    return "" if joint.lost is None else _percent(joint.lost)
+    """`98 % (95 to 101)`, or nothing where there is no ratio."""
+    return "" if joint.lost is None else f"{_percent(joint.lost)}{_within(joint)}"
 
 
-def lost_interval(joint: JointResponse) -> str:
-    """`95 to 101 %`, or nothing."""
+def _within(joint: JointResponse) -> str:
     if joint.interval is None:
         return ""
     low, high = (f"{100 * end:.0f}" for end in joint.interval)
-    return f"{low} to {high} %"
+    return f" ({low} to {high})"
 
 
 def state(joint: JointResponse) -> str:
@@ -163,10 +165,9 @@ def _who(joints: Sequence[JointResponse]) -> str:
 def _lost_of(joint: JointResponse) -> str:
     if joint.lost is None:
         return f"responds again (K {joint.now:.3g})"
-    within = f" ({lost_interval(joint)})" if joint.interval else ""
     if state(joint) == "changed its sign":
         return f"changed its sign (K {joint.before:.3g} to {joint.now:.3g})"
-    return f"{_lost(joint.lost)}{within}"
+    return f"{_lost(joint.lost)}{_within(joint) if joint.lost >= -1 else ''}"
 
 
 def _remarks(diagnosis: Diagnosis) -> list[str]:

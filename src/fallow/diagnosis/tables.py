@@ -10,7 +10,6 @@ from fallow.diagnosis.changes import relative_change
 from fallow.diagnosis.phrases import (
     interval,
     lost,
-    lost_interval,
     recommendation,
     state,
 )
@@ -46,15 +45,14 @@ def joints_table(diagnosis: Diagnosis) -> TextTable:
     if not diagnosis.changes:
         now = [_response(joint.now) for joint in diagnosis.joints]
         return TextTable(("actuator", "K"), tuple(zip(names, now, strict=True)))
-    heads = ("actuator", "K before", "K now", "response lost", "95 % of resamples", "")
+    heads = ("actuator", "response lost (95 % of resamples)", "", "K before", "K now")
     rows = tuple(
         (
             name,
+            lost(joint),
+            state(joint),
             _response(joint.before),
             _response(joint.now),
-            lost(joint),
-            lost_interval(joint),
-            state(joint),
         )
         for name, joint in zip(names, diagnosis.joints, strict=True)
     )
@@ -64,13 +62,16 @@ def joints_table(diagnosis: Diagnosis) -> TextTable:
 def gates_table(diagnosis: Diagnosis) -> TextTable:
     """The two gates of the paper's selector, with the truth where the log has it."""
     decision, truth = diagnosis.decision, diagnosis.truth
-    heads: tuple[str, ...] = ("the paper's selector", "estimate", "95 % of resamples")
-    heads += ("gate", "says")
+    heads: tuple[str, ...] = (
+        "quantity",
+        "estimate (95 % of resamples)",
+        "gate",
+        "says",
+    )
     rows: list[tuple[str, ...]] = [
         (
             gate.name,
-            number(gate.value),
-            within,
+            " ".join(filter(None, (number(gate.value), within))),
             f"{gate.threshold:.2f}",
             "discard" if gate.passed else "keep",
         )
@@ -79,7 +80,7 @@ def gates_table(diagnosis: Diagnosis) -> TextTable:
             (decision.magnitude, interval(decision)),
         )
     ]
-    rows.append(("both", "", "", "", decision.word))
+    rows.append(("the paper's selector", "", "", decision.word))
     if truth is not None:
         changes = f"changes at {listed(truth.change_points, 6)}"
         true = (
