@@ -30,8 +30,8 @@ from simulated_logs import simulated_logs
 
 from fallow.diagnosis import VARIANTS, Example, example
 from fallow.diagnosis.decision import AUC_GATE, MAGNITUDE_GATE
-from fallow.diagnosis.phrases import recommendation
 from fallow.diagnosis.pipeline import Diagnosis, diagnose_log
+from fallow.diagnosis.recommendation import recommendation
 from fallow.diagnosis.truth import NEAR, decision_delay, location_error, n_false
 from fallow.logs.joining import read_joined
 from fallow.logs.log import Log

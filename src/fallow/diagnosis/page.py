@@ -19,9 +19,9 @@ from fallow.diagnosis.phrases import (
     head,
     notes,
     reasons,
-    recommendation,
 )
 from fallow.diagnosis.pipeline import Diagnosis, Failure
+from fallow.diagnosis.recommendation import recommendation
 from fallow.diagnosis.segments import MIN_SEGMENT, PENALTY_FACTOR, Z_LIMIT
 from fallow.views.page import render_template
 from fallow.views.plotting import as_svg

@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from fallow.diagnosis.changes import SMALL_EFFECT
-from fallow.diagnosis.decision import MOST_LOST, Decision
+from fallow.diagnosis.decision import Decision
 from fallow.diagnosis.joints import JointResponse
 from fallow.diagnosis.pipeline import Diagnosis
+from fallow.diagnosis.recommendation import (
+    drift,
+    hidden_loss,
+    recommendation,
+    reversed_joints,
+    state,
+)
 from fallow.logs.log import Log
-from fallow.replay.staleness import interval_auc
 from fallow.views.numbers import listed, number
 
 CAVEAT = (
@@ -20,6 +24,10 @@ SIGN = (
     "A response changes its sign if a column is wrong (--velocity, --action), or if "
     "the policy starts to follow the joint's velocity."
 )
+HIDDEN = (
+    "Its gate reads the mean over joints, which hides the loss of a single joint and "
+    "moves with the policy."
+)
 VERBS = {
     "keep": "Keep the old data",
     "discard": "Discard the old data",
@@ -27,20 +35,6 @@ VERBS = {
 }
 MOST_NAMED = 3
 """Actuators that a sentence names."""
-
-
-def recommendation(diagnosis: Diagnosis) -> str:
-    """`keep`, `discard`, or `check` where the selector and the joints disagree.
-
-    They disagree if the selector discards although the response did not change abruptly
-    or is back where it was, and if it keeps although the older data has a joint that
-    lost as much as the selector's gate asks of the mean.
-    """
-    decision = diagnosis.decision
-    stale = any(stretch.stale for stretch in diagnosis.stretches)
-    if decision.discard:
-        return "discard" if stale else "check"
-    return "check" if stale and _hidden(diagnosis) else "keep"
 
 
 def advice(diagnosis: Diagnosis) -> str:
@@ -115,31 +109,6 @@ def _within(joint: JointResponse) -> str:
     return f" ({low} to {high})"
 
 
-def state(joint: JointResponse) -> str:
-    """What happened to an actuator, in one or two words."""
-    if joint.now is None:
-        return "not commanded"
-    if not joint.changed:
-        return ""
-    reversed_ = joint.interval is not None and joint.interval[0] > MOST_LOST
-    return "changed its sign" if reversed_ else "changed"
-
-
-def drift(diagnosis: Diagnosis) -> float:
-    """Relative range of the mean response between two abrupt changes, at most."""
-    found = 0.0
-    for stretch in diagnosis.stretches:
-        inside = [
-            segment.response
-            for segment in diagnosis.segments
-            if stretch.start <= segment.start < stretch.stop
-        ]
-        largest = max(abs(response) for response in inside)
-        if largest > 0:
-            found = max(found, (max(inside) - min(inside)) / largest)
-    return found
-
-
 def _finding(diagnosis: Diagnosis) -> str:
     changes, n_episodes = diagnosis.changes, diagnosis.log.n_episodes
     if not changes:
@@ -147,8 +116,8 @@ def _finding(diagnosis: Diagnosis) -> str:
         return f"the actuator response did not change {how}in {n_episodes} episodes"
     at = tuple(change.episode for change in changes)
     where = f"the response changed at episode{'s' if len(at) > 1 else ''} {listed(at)}"
-    if not any(stretch.stale for stretch in diagnosis.stretches):
-        return f"{where} and is back where it was"
+    if not diagnosis.stretches[0].stale:
+        return f"{where} and is back where it was at first"
     return f"{where}; {_who(diagnosis.joints)}"
 
 
@@ -167,7 +136,7 @@ def _lost_of(joint: JointResponse) -> str:
         return f"responds again (K {joint.now:.3g})"
     if state(joint) == "changed its sign":
         return f"changed its sign (K {joint.before:.3g} to {joint.now:.3g})"
-    return f"{_lost(joint.lost)}{_within(joint) if joint.lost >= -1 else ''}"
+    return f"{_lost(joint.lost)}{'' if joint.lost < 0 else _within(joint)}"
 
 
 def _remarks(diagnosis: Diagnosis) -> list[str]:
@@ -179,25 +148,15 @@ def _remarks(diagnosis: Diagnosis) -> list[str]:
             f"The mean over joints {also}moved gradually, by up to {_percent(moved)}, "
             "as it does when a policy changes."
         )
-    if any(state(joint) == "changed its sign" for joint in diagnosis.joints):
+    if reversed_joints(diagnosis):
         found.append(SIGN)
     if diagnosis.changes or decision.change_points:
         found.append(selector(decision))
+    if not decision.discard and hidden_loss(diagnosis):
+        found.append(HIDDEN)
     if decision.near:
         found.append(_close(decision))
     return found
-
-
-def _hidden(diagnosis: Diagnosis) -> bool:
-    """Whether the older data has a joint whose loss the mean over joints hides."""
-    log, gate = diagnosis.log, diagnosis.decision.magnitude.threshold
-    stale = np.zeros(log.n_episodes, bool)
-    for stretch in diagnosis.stretches:
-        stale[stretch.start : stretch.stop] = stretch.stale
-    auc = interval_auc(log.start_step, log.end_step, stale)
-    if auc is None or auc < diagnosis.decision.auc.threshold:
-        return False
-    return any(j.changed and (j.lost or 0.0) >= gate for j in diagnosis.joints)
 
 
 def _close(decision: Decision) -> str:

@@ -14,8 +14,9 @@ from fallow.diagnosis.changes import (
     ResponseChange,
 )
 from fallow.diagnosis.decision import Decision, Gate
-from fallow.diagnosis.phrases import advice, recommendation, state
+from fallow.diagnosis.phrases import advice
 from fallow.diagnosis.pipeline import Diagnosis, Failure
+from fallow.diagnosis.recommendation import recommendation, state
 from fallow.diagnosis.segments import MIN_SEGMENT, PENALTY_FACTOR, Z_LIMIT
 
 

@@ -7,13 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from fallow.diagnosis.changes import relative_change
-from fallow.diagnosis.phrases import (
-    interval,
-    lost,
-    recommendation,
-    state,
-)
+from fallow.diagnosis.phrases import interval, lost
 from fallow.diagnosis.pipeline import Diagnosis, Failure
+from fallow.diagnosis.recommendation import recommendation, state
 from fallow.views.numbers import listed, number
 
 
