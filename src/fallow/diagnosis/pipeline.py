@@ -3,8 +3,9 @@
 Imports neither jax nor mujoco; the page's figures are the only use of matplotlib.
 """
 
+import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ def diagnose(
     episode: str | None = None,
     time: str | None = None,
     episode_steps: int | None = None,
-    **settings: str,
+    **options: Any,
 ) -> Diagnosis:
     """Diagnose a log: a path, a DataFrame, a dictionary of arrays, or a `Log`.
 
@@ -109,13 +110,19 @@ def diagnose(
         episode: the column that numbers the episodes.
         time: the column of times in seconds.
         episode_steps: cuts a recording without episodes into pieces of so many rows.
-        **settings: `variant`, `scale` and `stale_by`, as for `fallow diagnose`.
+        **options: other fields of `fallow.logs.columns.Columns`, and `variant`, `scale`
+            and `stale_by`, as for `fallow diagnose`.
 
     Raises:
         FallowError: one sentence on what is wrong with the log.
     """
-    columns = Columns(_listed(velocity), _listed(action), episode, time, episode_steps)
-    return diagnose_log(_log_of(data, columns), **settings)
+    reading = {
+        f.name: options.pop(f.name) for f in fields(Columns) if f.name in options
+    }
+    columns = Columns(
+        _listed(velocity), _listed(action), episode, time, episode_steps, **reading
+    )
+    return diagnose_log(_log_of(data, columns), **options)
 
 
 def diagnose_log(
@@ -185,7 +192,7 @@ def _log_of(data: Any, columns: Columns) -> Log:
                 "fallow.read_log instead"
             )
         return data
-    if isinstance(data, str | Path):
+    if isinstance(data, str | os.PathLike):
         return read_log(data, columns)
     from fallow.logs import from_data
 
