@@ -116,9 +116,8 @@ def diagnose(
     Raises:
         FallowError: one sentence on what is wrong with the log.
     """
-    reading = {
-        f.name: options.pop(f.name) for f in fields(Columns) if f.name in options
-    }
+    named = {field.name for field in fields(Columns)} & set(options)
+    reading = {name: options.pop(name) for name in named}
     columns = Columns(
         _listed(velocity), _listed(action), episode, time, episode_steps, **reading
     )
@@ -193,7 +192,7 @@ def _log_of(data: Any, columns: Columns) -> Log:
             )
         return data
     if isinstance(data, str | os.PathLike):
-        return read_log(data, columns)
+        return read_log(Path(data), columns)
     from fallow.logs import from_data
 
     return from_data(data, columns)
