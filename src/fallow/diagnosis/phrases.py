@@ -10,6 +10,7 @@ from fallow.diagnosis.recommendation import (
     drift,
     hidden_loss,
     recommendation,
+    relative_range,
     reversed_joints,
     state,
 )
@@ -71,10 +72,9 @@ def head(log: Log) -> str:
 
 
 def caveats(diagnosis: Diagnosis) -> list[str]:
-    """What to keep in mind if anything changed."""
-    if diagnosis.changes or diagnosis.decision.change_points:
-        return [CAVEAT]
-    return []
+    """What to keep in mind if the response moved."""
+    quiet = not diagnosis.changes and drift(diagnosis) < SMALL_EFFECT
+    return [] if quiet else [CAVEAT]
 
 
 def notes(diagnosis: Diagnosis) -> list[str]:
@@ -147,6 +147,12 @@ def _remarks(diagnosis: Diagnosis) -> list[str]:
         found.append(
             f"The mean over joints {also}moved gradually, by up to {_percent(moved)}, "
             "as it does when a policy changes."
+        )
+    elif decision.change_points and not diagnosis.changes:
+        most = _percent(relative_range(decision.segments))
+        found.append(
+            f"The selector has {len(decision.segments)} segments, whose mean response "
+            f"differs by at most {most}."
         )
     if reversed_joints(diagnosis):
         found.append(SIGN)

@@ -1,10 +1,13 @@
 """What to do with the old data: the selector's verdict, checked against the joints."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fallow.diagnosis.decision import MOST_LOST
 from fallow.diagnosis.joints import JointResponse
 from fallow.diagnosis.pipeline import Diagnosis
+from fallow.diagnosis.segments import Segment
 from fallow.replay.staleness import interval_auc
 
 
@@ -35,17 +38,18 @@ def state(joint: JointResponse) -> str:
 
 def drift(diagnosis: Diagnosis) -> float:
     """Relative range of the mean response between two abrupt changes, at most."""
-    found = 0.0
-    for stretch in diagnosis.stretches:
-        inside = [
-            segment.response
-            for segment in diagnosis.segments
-            if stretch.start <= segment.start < stretch.stop
-        ]
-        largest = max(abs(response) for response in inside)
-        if largest > 0:
-            found = max(found, (max(inside) - min(inside)) / largest)
-    return found
+    inside = (
+        [s for s in diagnosis.segments if stretch.start <= s.start < stretch.stop]
+        for stretch in diagnosis.stretches
+    )
+    return max(relative_range(segments) for segments in inside)
+
+
+def relative_range(segments: Sequence[Segment]) -> float:
+    """Largest difference of mean responses, relative to the largest of them."""
+    responses = [segment.response for segment in segments]
+    largest = max(abs(response) for response in responses)
+    return (max(responses) - min(responses)) / largest if largest > 0 else 0.0
 
 
 def reversed_joints(diagnosis: Diagnosis) -> bool:
