@@ -1,0 +1,22 @@
+"""Text from outside (file names, topics, column names), made safe to show."""
+
+SURROGATES = range(0xDC80, 0xDD00)
+"""How Python spells the bytes 0x80 to 0xFF of a file name that is not UTF-8."""
+
+
+def printable(text: str, limit: int | None = None) -> str:
+    r"""The text with control characters, escape codes and stray bytes escaped.
+
+    A terminal shows `\x1b[31m` instead of turning red. Cut after `limit` characters.
+    """
+    cut = text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
+    if cut.isprintable():
+        return cut
+    return "".join(c if c.isprintable() else _escaped(c) for c in cut)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if code in SURROGATES:
+        return f"\\x{code - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode("ascii")
