@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -173,6 +174,21 @@ def test_bad_paths_among_several_are_rows(run, small_log: Log, tmp_path: Path) -
     for path in bad:  # alone, each is an error
         code, _, error = run("diagnose", path)
         assert code == 2 and error.startswith("fallow: ") and error.count("\n") == 1
+
+
+def test_names_of_bad_files_never_reach_the_terminal_raw(run, tmp_path: Path) -> None:
+    """Escape codes and bytes that are not UTF-8, in the table, JSON and the page."""
+    page = tmp_path / "page.html"
+    names = [b"\x1b[31mred.csv", b"\xff\xfe.csv", b"<script>.csv"]
+    paths = [Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)) for name in names]
+    code, out, _ = run("diagnose", *paths, "--html", page)
+    shown = (
+        out + page.read_text(encoding="utf-8") + run("diagnose", *paths, "--json")[1]
+    )
+    assert code == 2
+    assert "\x1b" not in shown and "\\x1b[31mred.csv" in out.replace("\n", "")
+    assert "\\xff\\xfe.csv" in out.replace("\n", "")
+    assert "<script" not in page.read_text(encoding="utf-8")
 
 
 def test_a_page_is_replaced_only_when_the_new_one_is_written(

@@ -185,5 +185,5 @@ def test_a_body_that_comes_back_from_nothing(run, tmp_path: Path) -> None:
 
 
 def test_failures_are_json_too() -> None:
-    failure = Failure(Path("a.csv"), "it is empty")
+    failure = Failure("a.csv", "it is empty")
     assert strict(dumps([failure])) == {"path": "a.csv", "error": "it is empty"}

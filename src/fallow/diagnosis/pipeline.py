@@ -12,6 +12,7 @@ from typing import Any
 
 from fallow.core.errors import FallowError
 from fallow.core.progress import Track, untracked
+from fallow.core.text import printable
 from fallow.diagnosis.changes import (
     ResponseChange,
     Stretch,
@@ -86,8 +87,20 @@ class Diagnosis:
 class Failure:
     """One log among several that could not be diagnosed."""
 
-    path: Path
+    source: str
+    """Its path, printable."""
     reason: str
+    """One sentence, printable."""
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return Path(self.source).name
+
+    @classmethod
+    def of(cls, path: Path, error: Exception) -> "Failure":
+        """The failure to read or diagnose a path."""
+        return cls(printable(str(path)), printable(str(error)))
 
 
 def diagnose(
@@ -155,7 +168,7 @@ def diagnose_all(
         try:
             found += logs_in((path,))
         except (FallowError, OSError) as error:
-            found.append(Failure(path, str(error)))
+            found.append(Failure.of(path, error))
     results = [_result(path, columns, settings) for path in track(found, "diagnosing")]
     if len(results) == 1 and isinstance(results[0], Failure):
         raise FallowError(results[0].reason)
@@ -180,7 +193,7 @@ def _result(
     try:
         return diagnose_log(read_log(path, columns), **settings)
     except (FallowError, OSError) as error:
-        return Failure(path, str(error))
+        return Failure.of(path, error)
 
 
 def _log_of(data: Any, columns: Columns) -> Log:

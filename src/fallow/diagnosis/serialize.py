@@ -30,7 +30,7 @@ def dumps(results: Sequence[Diagnosis | Failure]) -> str:
 def as_json(result: Diagnosis | Failure) -> dict[str, Any]:
     """All of a diagnosis, or the reason why there is none."""
     if isinstance(result, Failure):
-        return {"path": str(result.path), "error": result.reason}
+        return {"path": result.source, "error": result.reason}
     found: dict[str, Any] = plain(
         _log(result) | _selector(result.decision) | _changes(result)
     )

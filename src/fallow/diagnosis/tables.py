@@ -110,7 +110,7 @@ def overview_table(results: Sequence[Diagnosis | Failure]) -> TextTable:
     rows = []
     for result in results:
         if isinstance(result, Failure):
-            rows.append((result.path.name, "bad input", "", "", "", "", ""))
+            rows.append((result.name, "bad input", "", "", "", "", ""))
             continue
         decision = result.decision
         rows.append(
