@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fallow.diagnosis.actuator import Response
-from fallow.diagnosis.changes import ResponseChange
+from fallow.diagnosis.changes import ResponseChange, relative_change
 from fallow.diagnosis.loss import interval_of, magnitude, resampled_magnitudes
 
 
@@ -28,6 +28,17 @@ class JointResponse:
     """Resampling interval of `lost`: of the response, not of the gain."""
     changed: bool
     """Whether this actuator's response changed abruptly at that episode."""
+
+    @property
+    def effect(self) -> float:
+        """Change of K relative to the larger of both, in [-2, 2]; 0 without a change.
+
+        Unlike `lost` it is as large for a response that comes back as for one that
+        goes.
+        """
+        if self.before is None or self.now is None:
+            return 0.0
+        return float(relative_change(np.array(self.before), np.array(self.now)))
 
     @property
     def label(self) -> str:

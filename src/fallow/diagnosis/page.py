@@ -116,5 +116,5 @@ def _mean_name(diagnosis: Diagnosis) -> str:
 def _joints(diagnosis: Diagnosis) -> list[int]:
     """Which joints are drawn, in their order: of many, those that changed most."""
     commanded = [joint for joint in diagnosis.joints if joint.now is not None]
-    commanded.sort(key=lambda joint: (not joint.changed, -abs(joint.lost or 0.0)))
+    commanded.sort(key=lambda joint: (not joint.changed, -abs(joint.effect)))
     return sorted(joint.index for joint in commanded[:MOST_JOINTS])

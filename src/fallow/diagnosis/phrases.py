@@ -124,7 +124,7 @@ def _finding(diagnosis: Diagnosis) -> str:
 def _who(joints: Sequence[JointResponse]) -> str:
     """Which actuators changed, the most changed first."""
     changed = [joint for joint in joints if joint.changed]
-    changed.sort(key=lambda joint: -abs(joint.lost or 0.0))
+    changed.sort(key=lambda joint: -abs(joint.effect))
     named = [f"{joint.label} {_lost_of(joint)}" for joint in changed[:MOST_NAMED]]
     rest = len(changed) - len(named)
     more = f", and {_count(rest, 'other')} changed" if rest else ""
