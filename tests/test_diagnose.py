@@ -98,7 +98,7 @@ def test_the_terminal_has_a_table_and_advice(
         "24 episodes, 960 transitions, 3 actuators",
         "note: guessed actions: actions[0:3]; velocities: infos/qvel[1:4]",
         "0 to 11",
-        "AUC 1.00 0.87 discard",
+        "AUC discard 1.00 0.87",
         "Discard the old data: the response changed at episode 12; actuator",
         "The paper's selector says discard",
         "Response is not gain",

@@ -58,25 +58,21 @@ def joints_table(diagnosis: Diagnosis) -> TextTable:
 def gates_table(diagnosis: Diagnosis) -> TextTable:
     """The two gates of the paper's selector, with the truth where the log has it."""
     decision, truth = diagnosis.decision, diagnosis.truth
-    heads: tuple[str, ...] = (
-        "quantity",
-        "estimate (95 % of resamples)",
-        "gate",
-        "says",
-    )
+    heads: tuple[str, ...] = ("the paper's selector", "says")
+    heads += ("estimate (95 % of resamples)", "gate")
     rows: list[tuple[str, ...]] = [
         (
             gate.name,
+            "discard" if gate.passed else "keep",
             " ".join(filter(None, (number(gate.value), within))),
             f"{gate.threshold:.2f}",
-            "discard" if gate.passed else "keep",
         )
         for gate, within in (
             (decision.auc, ""),
             (decision.magnitude, interval(decision)),
         )
     ]
-    rows.append(("the paper's selector", "", "", decision.word))
+    rows.append(("both", decision.word, "", ""))
     if truth is not None:
         changes = f"changes at {listed(truth.change_points, 6)}"
         true = (
