@@ -42,7 +42,6 @@ class DiagnoseCommand:
 
     def run(self) -> int:
         from fallow.console.progress import track
-        from fallow.core import files
         from fallow.diagnosis.pipeline import diagnose_all, exit_code
         from fallow.logs.columns import Columns
 
@@ -58,6 +57,7 @@ class DiagnoseCommand:
             stale_by=self.stale_by.replace("-", "_"),
         )
         if self.html is not None:
+            from fallow.core import files
             from fallow.diagnosis.page import render
 
             with files.whole(self.html) as part:
