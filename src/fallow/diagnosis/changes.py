@@ -6,8 +6,8 @@ regimes are balanced, since the gap itself then sets the unit of that channel. S
 display and advice the same series is cut in the unit of its steps from episode to
 episode, and a boundary counts as a change only if the response of some joint jumps
 there: K over the episodes just before and just after differs by at least `SMALL_EFFECT`
-of the larger of both, and by at least `ABRUPT_Z` standard errors. The selector does not
-use any of this.
+of the larger of both and `ABRUPT_Z` standard errors, or, where a response goes or comes
+back, by at least `GONE_EFFECT` and `GONE_Z`. The selector does not use any of this.
 """
 
 import itertools
@@ -26,6 +26,8 @@ SMALL_EFFECT = 0.05
 ABRUPT_Z = 7.0
 """Standard errors that make a boundary abrupt; at one, a joint changes from `Z_LIMIT`
 on. `benchmarks/response_coverage.py` shows what drift reaches."""
+GONE_EFFECT, GONE_Z = 0.8, 5.0
+"""The same for a joint that keeps less than a fifth of its response, or regains it."""
 SAME = 0.5
 """A joint is at the same level if its changes add up to at most this share of its
 largest one."""
@@ -59,8 +61,10 @@ class ResponseChange:
     @property
     def abrupt(self) -> bool:
         """Whether the response of some joint jumps."""
-        large = np.abs(self.effect) >= SMALL_EFFECT
-        return bool((large & (self.z >= ABRUPT_Z)).any())
+        size = np.abs(self.effect)
+        jumps = (size >= SMALL_EFFECT) & (self.z >= ABRUPT_Z)
+        goes = (size >= GONE_EFFECT) & (self.z >= GONE_Z)
+        return bool((jumps | goes).any())
 
     @property
     def changed(self) -> np.ndarray:

@@ -10,7 +10,13 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from fallow.diagnosis import figures, tables
-from fallow.diagnosis.changes import ABRUPT_Z, SMALL_EFFECT, WINDOW
+from fallow.diagnosis.changes import (
+    ABRUPT_Z,
+    GONE_EFFECT,
+    GONE_Z,
+    SMALL_EFFECT,
+    WINDOW,
+)
 from fallow.diagnosis.phrases import (
     CAVEAT,
     VERBS,
@@ -50,6 +56,8 @@ def render(results: Sequence[Diagnosis | Failure]) -> str:
         min_segment=MIN_SEGMENT,
         z_limit=Z_LIMIT,
         abrupt_z=ABRUPT_Z,
+        gone=GONE_EFFECT,
+        gone_z=GONE_Z,
         small=SMALL_EFFECT,
         window=WINDOW,
     )

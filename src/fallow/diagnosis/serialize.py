@@ -9,6 +9,8 @@ import numpy as np
 
 from fallow.diagnosis.changes import (
     ABRUPT_Z,
+    GONE_EFFECT,
+    GONE_Z,
     SMALL_EFFECT,
     WINDOW,
     ResponseChange,
@@ -120,4 +122,6 @@ def _settings(decision: Decision) -> dict[str, Any]:
         "abrupt_window_episodes": WINDOW,
         "abrupt_effect": SMALL_EFFECT,
         "abrupt_z": ABRUPT_Z,
+        "gone_effect": GONE_EFFECT,
+        "gone_z": GONE_Z,
     }
