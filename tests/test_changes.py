@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fallow.core.errors import FallowError
 from fallow.diagnosis import VARIANTS, Example, example
-from fallow.diagnosis.changes import SMALL_EFFECT, relative_change
+from fallow.diagnosis.changes import SMALL_EFFECT, ResponseChange, relative_change
 from fallow.diagnosis.decision import MOST_LOST
 from fallow.diagnosis.loss import magnitude
 from fallow.diagnosis.phrases import advice
@@ -100,6 +100,28 @@ def test_relative_change_by_hand() -> None:
     before, after = np.array([2.0, 1, 0, 0, 1, np.nan]), np.array([1.0, 2, 0, 3, -1, 1])
     expected = [-0.5, 0.5, 0, 1, -2, np.nan]
     np.testing.assert_allclose(relative_change(before, after), expected)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "z", "abrupt"),
+    [
+        (1.0, 0.5, 8, True),
+        (1.0, 0.5, 6, False),
+        (1.0, 0.96, 8, False),  # too small an effect
+        (1.0, 0.0, 6, True),  # a joint that dies
+        (0.0, 1.0, 6, True),  # and comes back
+        (1.0, 0.0, 4, False),
+    ],
+)
+def test_what_is_abrupt(before: float, after: float, z: float, abrupt: bool) -> None:
+    """Eight episodes on either side with means `z` standard errors apart."""
+    wave = np.array([-1.0, 1] * 4)[:, None]
+    error = np.sqrt(2 * wave.var(ddof=1) / 8)
+    wave *= abs(after - before) / (z * error)
+    change = ResponseChange(8, before + wave, after + wave)
+    assert change.z == pytest.approx(z) and change.abrupt == abrupt
+    assert change.effect == pytest.approx((after - before) / max(before, after))
+    assert change.changed.tolist() == [abrupt]
 
 
 def test_recurring_bodies_alternate() -> None:
