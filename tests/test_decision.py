@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from fallow.core.errors import FallowError
@@ -84,6 +85,33 @@ def test_a_policy_that_changes_is_taken_for_a_body_that_does() -> None:
     assert all(decide(example(truth, seed)).discard for seed in range(5))
 
 
+def test_stale_is_a_matter_of_the_mean_or_of_any_joint() -> None:
+    """Two joints change in opposite directions: the mean does not, each joint does."""
+    log = example(Example((1.0, 1.0), (40,), n_joints=2, n_steps=400))
+    velocity = log.velocity.copy()
+    after = np.cumsum(log.n_transitions + 1)[39]
+    velocity[after:] *= (0.9, 1.1)
+    log = replace(log, velocity=velocity)
+    by_mean, by_any = decide(log), decide(log, stale_by="any_joint")
+    assert by_mean.change_points == by_any.change_points == (40,)
+    assert not by_mean.stale.any() and by_mean.auc.value is None
+    assert by_any.stale.tolist() == [True] * 40 + [False] * 60
+    assert by_any.auc.value == 1.0 and by_any.word == "keep"
+    k = by_mean.response
+    for decision, series in ((by_mean, k.mean[:, None]), (by_any, k.joint)):
+        z = stats.ttest_ind(series[:40], series[40:], equal_var=False).statistic
+        assert decision.segments[0].z == pytest.approx(np.abs(z).max())
+    with pytest.raises(FallowError, match="unknown stale_by 'joint'"):
+        decide(log, stale_by="joint")
+
+
+@pytest.mark.parametrize("variant", ["mean", "large"])
+def test_one_channel_has_one_reading_of_stale(variant: str) -> None:
+    log = example(RECURRING)
+    first = decide(log, variant)
+    assert first.segments == decide(log, variant, stale_by="any_joint").segments
+
+
 def test_auc_counts_transitions_not_episodes() -> None:
     """Against scikit-learn, with episodes of unequal length."""
     log = example(RECURRING)
@@ -137,6 +165,8 @@ def test_truth_beside_the_estimate() -> None:
     assert truth_of(example(damage)).magnitude == pytest.approx(1 / 6)
     unchanged = truth_of(example(Example((1.0,), ())))
     assert unchanged.auc is None and unchanged.magnitude is None
+    back = truth_of(example(Example((1.0, 0.0, 1.0), (40, 60))))
+    assert back.change_points == (40, 60) and back.magnitude is None  # from no gain
 
 
 def test_gates_are_at_the_thresholds_of_the_paper() -> None:

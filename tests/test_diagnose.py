@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from conftest import diagnosis
 
 from fallow.console import progress
 from fallow.diagnosis import Example, example
+from fallow.diagnosis.pipeline import diagnose
 from fallow.logs import HistoryWriter, read_history
 from fallow.logs.log import Log
 from fallow.logs.simulate import simulate
@@ -40,13 +42,55 @@ def test_json_has_what_machines_need(run, small_log: Log, tmp_path: Path) -> Non
     assert [s["stale"] for s in found["segments"]] == [True, False]
     assert found["settings"]["variant"] == "joint"
     assert found["settings"]["scale"] == "mad"
+    assert found["settings"]["stale_by"] == "mean"
     assert found["truth"]["change_points"] == [12]
+    assert found["recommendation"] == "discard"
+    assert found["abrupt_change_points"] == [12]
+    assert [s["stale"] for s in found["stretches"]] == [True, False]
+    assert [boundary["abrupt"] for boundary in found["boundaries"]] == [True]
+    assert len(found["boundaries"][0]["effect"]) == 3
+    assert [joint["name"] for joint in found["joints"]] == [
+        "joint 0",
+        "joint 1",
+        "joint 2",
+    ]
+    for joint in found["joints"]:
+        low, high = joint["interval"]
+        assert low < joint["lost"] < high and joint["changed"]
+        assert joint["lost"] == pytest.approx(1 - joint["now"] / joint["before"])
+
+
+def test_one_dead_motor_is_named_in_every_view(run, tmp_path: Path) -> None:
+    """In the terminal, in JSON and on the page; the mean over six joints hides it."""
+    truth = Example((1.0, 0.0), (12,), 24, 60, n_joints=6, damaged_joint=4)
+    path, page = log_files.write("npz", example(truth), tmp_path), tmp_path / "p.html"
+    _, out, _ = run("diagnose", path, "--html", page)
+    found = diagnosis(run, path)
+    assert found["decision"] == "keep" and found["recommendation"] == "check"
+    dead = found["joints"][4]
+    assert dead["state"] == "changed" and dead["lost"] == pytest.approx(1, abs=0.05)
+    low, high = (f"{100 * end:.0f}" for end in dead["interval"])
+    size = f"{100 * dead['lost']:.0f} % ({low} to {high})"
+    named = f"actuator 4 ({dead['name']}) lost {size}"
+    for text in (found["advice"], " ".join(out.split()), page.read_text()):
+        assert named in text and "The paper&#39;s" in text.replace("'", "&#39;")
+
+
+def test_stale_by(run, tmp_path: Path) -> None:
+    truth = Example((1.0, 0.0), (18,), 24, 60, n_joints=6, damaged_joint=4)
+    path = log_files.write("npz", example(truth), tmp_path)
+    z = {}
+    for stale_by in ("mean", "any-joint"):
+        found = diagnosis(run, path, "--stale-by", stale_by)
+        assert found["settings"]["stale_by"] == stale_by.replace("-", "_")
+        z[stale_by] = found["segments"][0]["z"]
+    assert 0 < z["mean"] < z["any-joint"] / 3
 
 
 def test_the_terminal_has_a_table_and_advice(
     run, small_log: Log, tmp_path: Path
 ) -> None:
-    path = log_files.write("d4rl", small_log, tmp_path)
+    path = log_files.write("npz", small_log, tmp_path)
     code, out, _ = run("diagnose", path)
     assert code == 0
     words = " ".join(out.split())
@@ -55,8 +99,9 @@ def test_the_terminal_has_a_table_and_advice(
         "note: guessed actions: actions[0:3]",
         "note: velocities of hopper_medium-v2: infos/qvel[3:6]",
         "0 to 11",
-        "AUC 1.00 0.87 discard",
-        "Discard the old data: the response changed at episode 12",
+        "AUC discard 1.00 0.87",
+        "Discard the old data: the response changed at episode 12; actuator",
+        "The paper's selector says discard",
         "Response is not gain",
     ):
         assert expected in words
@@ -66,7 +111,7 @@ def test_no_change_is_said_plainly(run, tmp_path: Path) -> None:
     path = log_files.write("npz", example(Example((1.0,), (), 60, 50)), tmp_path)
     _, out, _ = run("diagnose", path)
     words = " ".join(out.split())
-    assert "Keep the old data: no change of the actuator response in 60" in words
+    assert "Keep the old data: the actuator response did not change in 60" in words
 
 
 @pytest.mark.parametrize("variant", ["joint", "mean", "large"])
@@ -114,6 +159,58 @@ def test_one_bad_log_among_several_is_a_row(
     assert "error" in both[1] and both[0]["decision"] == "discard"
 
 
+def test_bad_paths_among_several_are_rows(run, small_log: Log, tmp_path: Path) -> None:
+    """A missing file, a folder without logs, a torn file: the good log is diagnosed."""
+    good = log_files.write("npz", small_log, tmp_path)
+    empty, torn = tmp_path / "empty", tmp_path / "torn.npz"
+    empty.mkdir()
+    torn.write_bytes(good.read_bytes()[:200])
+    bad = [tmp_path / "none.csv", empty, torn]
+    code, out, _ = run("diagnose", *bad, good, "--json")
+    assert code == 2
+    *failures, found = json.loads(out)
+    assert [Path(failure["path"]) for failure in failures] == bad
+    assert all(failure["error"] for failure in failures)
+    assert found["decision"] == "discard"
+    for path in bad:  # alone, each is an error
+        code, _, error = run("diagnose", path)
+        assert code == 2 and error.startswith("fallow: ") and error.count("\n") == 1
+
+
+def test_names_of_bad_files_never_reach_the_terminal_raw(run, tmp_path: Path) -> None:
+    """Escape codes and bytes that are not UTF-8, in the table, JSON and the page."""
+    page = tmp_path / "page.html"
+    names = [b"\x1b[31mred.csv", b"\xff\xfe.csv", b"<script>.csv"]
+    paths = [Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)) for name in names]
+    code, out, _ = run("diagnose", *paths, "--html", page)
+    shown = (
+        out + page.read_text(encoding="utf-8") + run("diagnose", *paths, "--json")[1]
+    )
+    assert code == 2
+    assert "\x1b" not in shown and "\\x1b[31mred.csv" in out.replace("\n", "")
+    assert "\\xff\\xfe.csv" in out.replace("\n", "")
+    assert "<script" not in page.read_text(encoding="utf-8")
+
+
+def test_a_page_is_replaced_only_when_the_new_one_is_written(
+    run, small_log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log_files.write("npz", small_log, tmp_path)
+    page = tmp_path / "new" / "folder" / "page.html"
+    assert run("diagnose", path, "--html", page)[0] == 0
+    before = page.read_bytes()
+
+    def full(part: Path, text: str, encoding: str) -> None:
+        part.write_bytes(text.encode()[:100])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    code, _, error = run("diagnose", path, "--html", page)
+    assert code == 2 and "No space left" in error
+    assert page.read_bytes() == before
+    assert [p.name for p in page.parent.iterdir()] == ["page.html"]
+
+
 def test_the_page_is_whole_and_needs_no_network(
     run, small_log: Log, tmp_path: Path
 ) -> None:
@@ -153,6 +250,9 @@ def test_a_column_name_is_text_and_nothing_else(
     assert "<script" not in text and "<b>&." not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "[red]" not in out
+    summary = diagnose(path, action=HOSTILE)._repr_html_()
+    assert "<script" not in summary and "<b>&." not in summary
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in summary
 
 
 def test_a_name_that_looks_like_markup_is_shown_as_it_is(run, tmp_path: Path) -> None:

@@ -16,7 +16,12 @@ from fallow.diagnosis.actuator import (
     joint_response,
     response_of,
 )
-from fallow.diagnosis.decision import magnitude, resampled_magnitudes, resampled_medians
+from fallow.diagnosis.loss import (
+    interval_of,
+    magnitude,
+    resampled_magnitudes,
+    resampled_medians,
+)
 from fallow.diagnosis.segments import (
     MIN_SEGMENT,
     PENALTY_FACTOR,
@@ -163,6 +168,8 @@ def test_standardise() -> None:
     np.testing.assert_array_equal(found[:, 1], 0)  # constant
     np.testing.assert_allclose(found[:, 2], [0, 0, 0, 5, 0])  # mean deviation 0.4
     expected = stats.median_abs_deviation(series[:, 0], scale="normal")
+    by_steps = standardise(series, "steps")[:, 0]  # steps 1, 1, 1, 96
+    np.testing.assert_allclose(by_steps, (series[:, 0] - 3) / 1.4826 * np.sqrt(2))
     wide = standardise(series, "mad_normal")[:, 0]
     np.testing.assert_allclose(wide, (series[:, 0] - 3) / expected, rtol=1e-5)
 
@@ -270,6 +277,8 @@ def test_magnitude_by_hand() -> None:
     assert magnitude(np.array([4.0]), np.array([2.0])) == -1
     assert magnitude(np.array([1.0]), np.zeros(0)) is None
     assert magnitude(np.array([1.0]), np.zeros(3)) is None
+    assert magnitude(np.array([1.0]), np.array([0.009])) is None  # next to nothing
+    assert magnitude(np.array([0.0]), np.array([2.0])) == 1
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 6, 41])
@@ -301,3 +310,14 @@ def test_resampling_is_reproducible() -> None:
     first = resampled_magnitudes(values, values + 1)
     np.testing.assert_array_equal(first, resampled_magnitudes(values, values + 1))
     assert len(resampled_magnitudes(values, np.zeros(3))) == 0
+
+
+def test_a_stale_response_of_either_sign_has_no_interval() -> None:
+    """Its ratio to anything is arbitrary; one outlier does not make it so."""
+    fresh, random = np.linspace(1, 2, 20), np.random.default_rng(0)
+    both = random.normal(0.05, 1, 20)
+    assert magnitude(fresh, both) is not None
+    assert interval_of(resampled_magnitudes(fresh, both)) is None
+    outlier = np.append(random.normal(3, 0.1, 20), -50)
+    low, high = interval_of(resampled_magnitudes(fresh, outlier))
+    assert 0.3 < low < 0.5 < high < 0.7

@@ -56,7 +56,9 @@ def run(arguments: list[str]) -> int:
     except (FallowError, OSError, RunError, MemoryError) as error:
         if isinstance(error, BrokenPipeError) or os.environ.get("FALLOW_DEBUG"):
             raise
-        print(f"fallow: {printable(_sentence(error), keep_lines=True)}", file=sys.stderr)
+        print(
+            f"fallow: {printable(_sentence(error), keep_lines=True)}", file=sys.stderr
+        )
         return exit_code(error)
 
 

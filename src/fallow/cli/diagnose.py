@@ -1,20 +1,18 @@
 """`fallow diagnose`: what the logs of a robot say."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import tyro
 
-from fallow.core import files
-
 
 @dataclass(frozen=True)
 class DiagnoseCommand:
     """Did the actuators change, when, by how much, and should the old data go?
 
-    Exit codes: 0, and 2 for bad input; with --ci also 10 for "discard".
+    Exit codes: 0, and 2 for bad input; with --ci also 10 if the paper's selector
+    discards data.
     """
 
     paths: tyro.conf.Positional[tuple[Path, ...]]
@@ -26,7 +24,7 @@ class DiagnoseCommand:
     html: Path | None = None
     """Write one self-contained page."""
     ci: bool = False
-    """Exit with 10 if data should be discarded."""
+    """Exit with 10 if the paper's selector discards the data of a log."""
     velocity: str | None = None
     """Velocity columns: names, places (11:17) or both (qvel[3:9]); else guessed."""
     action: str | None = None
@@ -45,6 +43,8 @@ class DiagnoseCommand:
     """Refuse logs that need more, e.g. 4GiB; else a quarter of the memory."""
     scale: Literal["mad", "mad_normal"] = "mad"
     """Unit of the standardised series; mad_normal is 1.4826 times larger."""
+    stale_by: Literal["mean", "any-joint"] = "mean"
+    """A segment is stale if z is above 3 in the mean response, or in any joint."""
 
     def run(self) -> int:
         from fallow.console.progress import track
@@ -63,17 +63,23 @@ class DiagnoseCommand:
             lag_ms=self.lag_ms,
             max_memory_bytes=limit,
         )
-        results = diagnose_all(self.paths, columns, self.variant, self.scale, track)
+        results = diagnose_all(
+            self.paths,
+            columns,
+            track,
+            variant=self.variant,
+            scale=self.scale,
+            stale_by=self.stale_by.replace("-", "_"),
+        )
         if self.html is not None:
+            from fallow.core import files
             from fallow.diagnosis.page import render
 
             files.write_text(self.html, render(results))
         if self.json:
-            from fallow.diagnosis.serialize import as_json
+            from fallow.diagnosis.serialize import dumps
 
-            shown = [as_json(result) for result in results]
-            content = shown[0] if len(shown) == 1 else shown
-            print(json.dumps(content, indent=1, allow_nan=False))
+            print(dumps(results))
         else:
             from rich.console import Console
 

@@ -1,9 +1,9 @@
-"""Actuator response: how much velocity an action brings, for each episode and joint.
+"""Actuator response: the change of velocity per unit of action, by episode and joint.
 
     K[e, j] = sum_t (v[j, t + 1] - v[j, t]) a[j, t] / (sum_t a[j, t]^2 + eps)    eq. (7)
 
-K measures response, not physical gain: it also moves with contacts, with the states
-that are visited and with the policy.
+K measures response, not physical gain: it also depends on contacts, on the states
+visited and on the policy.
 """
 
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ from fallow.logs.log import Log
 
 VARIANTS = ("joint", "mean", "large")
 EPSILON = 1e-8
-"""Squared action units. The paper names none; an episode with no more has no K."""
+"""Squared action units. The paper gives no value; an episode with no more has no K."""
 LARGE_ACTION = 0.5
-"""`large` reads actions beyond this only; actions are in [-1, 1]."""
+"""`large` reads only actions beyond this; actions are in [-1, 1]."""
 
 
 @dataclass(frozen=True)
 class Response:
-    """The response of k episodes, as the series in which changes are looked for."""
+    """The response of k episodes, and the series that is segmented."""
 
     variant: str
-    series: np.ndarray  # (k, channels); a row with NaN says nothing
+    series: np.ndarray  # (k, channels); a row with NaN has no response
     channels: tuple[str, ...]
-    mean: np.ndarray  # (k,), over joints; m_hat is read from it
-    joint: np.ndarray  # (k, d), of every actuator, to be shown
+    mean: np.ndarray  # (k,), over joints; m_hat uses it
+    joint: np.ndarray  # (k, d), of every actuator
     silent: tuple[str, ...] = ()
-    """Actuators that were never commanded, and have no channel."""
+    """Actuators that are never commanded; they have no channel."""
 
     @property
     def heard(self) -> np.ndarray:
@@ -85,6 +85,12 @@ def response_of(log: Log, variant: str = "joint") -> Response:
         joint=joint,
         silent=tuple(n for n in log.actuators if n not in heard),
     )
+
+
+def joint_medians(joint: np.ndarray) -> np.ndarray:
+    """(d,) medians of responses (k, d) that are not NaN; NaN where all are."""
+    defined = [column[~np.isnan(column)] for column in joint.T]
+    return np.array([np.median(c) if len(c) else np.nan for c in defined])
 
 
 def _mean_over_joints(joint: np.ndarray) -> np.ndarray:

@@ -68,12 +68,20 @@ class Example:
         return gain
 
 
-def example(truth: Example | None = None, seed: int = 0) -> Log:
-    """A log generated from `truth`."""
+def example(
+    truth: Example | None = None, seed: int = 0, noise_seed: int | None = None
+) -> Log:
+    """A log generated from `truth`; all of it follows from the seed.
+
+    Logs of one seed that differ in `noise_seed` have the same policy: the amplitude of
+    each episode is the same, and the noise is not.
+    """
     truth = truth or Example()
     random = seeds.generator(seed, "example log")
     shape = (truth.n_episodes, truth.n_joints)
     walk = np.cumsum(random.normal(0, truth.amplitude_drift, truth.n_episodes))
+    if noise_seed is not None:
+        random = seeds.generator(seed, "example noise", noise_seed)
     amplitude = 0.5 * np.exp(walk)[:, None]
     feedback = truth.feedback * np.linspace(0, 1, truth.n_episodes)[:, None]
     velocity = np.zeros((truth.n_episodes, truth.n_steps + 1, truth.n_joints))

@@ -8,7 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from fallow.diagnosis.changes import Stretch
 from fallow.diagnosis.decision import AUC_GATE, MAGNITUDE_GATE, Decision
+from fallow.diagnosis.segments import Segment
 from fallow.diagnosis.truth import Truth
 from fallow.views.plotting import (
     AXIS,
@@ -32,24 +34,35 @@ def trace(
     title: str,
     n_hidden: int = 0,
 ) -> Figure:
-    """One response series (k,) over episodes, its segments, and where they change.
+    """One response series (k,) over episodes, with the selector's segments.
 
     The first `n_hidden` episodes are read and not shown.
     """
+    return spans_trace(decision.segments, truth, values, title, n_hidden)
+
+
+def spans_trace(
+    spans: Sequence[Segment | Stretch],
+    truth: Truth | None,
+    values: np.ndarray,
+    title: str,
+    n_hidden: int = 0,
+) -> Figure:
+    """The same with any spans of episodes; each but the first begins with a change."""
     with styled():
         figure = Figure(figsize=(WIDTH_IN, HEIGHT_IN))
         axes = figure.add_subplot()
-        for segment in decision.segments:
-            place = (segment.start - 0.5, segment.stop - 0.5)
-            colour = STALE if segment.stale else FRESH
+        for span in spans:
+            place = (span.start - 0.5, span.stop - 0.5)
+            colour = STALE if span.stale else FRESH
             axes.axvspan(*place, color=colour, alpha=0.13, linewidth=0)
-            inside = values[segment.start : segment.stop]
+            inside = values[span.start : span.stop]
             if not np.isnan(inside).all():
                 axes.hlines(np.nanmedian(inside), *place, color=colour, linewidth=2)
         shown = np.where(np.arange(len(values)) < n_hidden, np.nan, values)
         axes.plot(*_thinned(shown), color=TRACE, linewidth=1)
-        for change in decision.change_points:
-            axes.axvline(change - 0.5, color=INK, linewidth=1)
+        for span in spans[1:]:
+            axes.axvline(span.start - 0.5, color=INK, linewidth=1)
         for change in truth.change_points if truth else ():
             axes.axvline(change - 0.5, color=INK, linewidth=1.6, linestyle=(0, (1, 2)))
         axes.set(title=title, xlim=(n_hidden - 0.5, len(values) - 0.5))
@@ -77,7 +90,7 @@ def plane(decisions: Sequence[Decision]) -> Figure:
         for decision in decisions:
             _point(axes, decision, low, high)
         axes.set(xlim=(-0.02, 1.02), ylim=(low, high), xlabel="age–staleness AUC")
-        axes.set(ylabel="magnitude m̂", title="both gates")
+        axes.set(ylabel="magnitude m̂", title="the paper's selector")
         axes.xaxis.set_major_locator(MaxNLocator(6))
         axes.yaxis.set_major_locator(MaxNLocator(5))
         return figure

@@ -1,5 +1,6 @@
-"""A diagnosis as one self-contained page: no script, no font, no network."""
+"""A diagnosis as one self-contained page, or as a summary for notebooks."""
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,14 +9,30 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from fallow.diagnosis import figures
-from fallow.diagnosis.phrases import CAVEAT, advice, interval, notes
+from fallow.diagnosis import figures, tables
+from fallow.diagnosis.changes import (
+    ABRUPT_Z,
+    GONE_EFFECT,
+    GONE_Z,
+    SMALL_EFFECT,
+    WINDOW,
+)
+from fallow.diagnosis.phrases import (
+    CAVEAT,
+    VERBS,
+    advice,
+    caveats,
+    head,
+    notes,
+    reasons,
+)
 from fallow.diagnosis.pipeline import Diagnosis, Failure
+from fallow.diagnosis.recommendation import recommendation
 from fallow.diagnosis.segments import MIN_SEGMENT, PENALTY_FACTOR, Z_LIMIT
 from fallow.views.page import render_template
 from fallow.views.plotting import as_svg
 
-TEMPLATE = Path(__file__).with_name("page.html")
+FOLDER = Path(__file__).parent
 PLANE = "age-staleness AUC against magnitude, with both gates"
 MOST_JOINTS = 12
 """Traces drawn for one log; of more joints, those that changed most."""
@@ -24,10 +41,13 @@ MOST_JOINTS = 12
 def render(results: Sequence[Diagnosis | Failure]) -> str:
     """The page for one log or several."""
     diagnoses = [r for r in results if isinstance(r, Diagnosis)]
+    place = itertools.count(1)
     return render_template(
-        TEMPLATE,
+        FOLDER / "page.html",
         caveat=CAVEAT,
+        overview=tables.overview_table(results),
         logs=[_view(diagnosis) for diagnosis in diagnoses],
+        places=[next(place) if isinstance(r, Diagnosis) else None for r in results],
         failures=[r for r in results if isinstance(r, Failure)],
         plane=_svg(figures.plane([d.decision for d in diagnoses]), PLANE)
         if diagnoses
@@ -35,6 +55,28 @@ def render(results: Sequence[Diagnosis | Failure]) -> str:
         penalty=PENALTY_FACTOR,
         min_segment=MIN_SEGMENT,
         z_limit=Z_LIMIT,
+        abrupt_z=ABRUPT_Z,
+        gone=GONE_EFFECT,
+        gone_z=GONE_Z,
+        small=SMALL_EFFECT,
+        window=WINDOW,
+    )
+
+
+def summary(diagnosis: Diagnosis) -> str:
+    """A fragment of HTML in the colours of whatever shows it."""
+    return render_template(
+        FOLDER / "summary.html",
+        source=diagnosis.log.source,
+        head=head(diagnosis.log),
+        advice=advice(diagnosis),
+        caveats=caveats(diagnosis),
+        notes=notes(diagnosis),
+        tables=[
+            tables.stretches_table(diagnosis),
+            tables.joints_table(diagnosis),
+            tables.gates_table(diagnosis),
+        ],
     )
 
 
@@ -43,7 +85,7 @@ def _svg(figure: Figure, label: str) -> Markup:
 
 
 def _trace(diagnosis: Diagnosis, values: np.ndarray, title: str) -> Markup:
-    figure = figures.trace(diagnosis.decision, diagnosis.truth, values, title)
+    figure = figures.spans_trace(diagnosis.stretches, diagnosis.truth, values, title)
     return _svg(figure, f"response of {title} over episodes")
 
 
@@ -58,12 +100,17 @@ def _view(diagnosis: Diagnosis) -> dict[str, Any]:
         traces.append(_trace(diagnosis, series, f"K, {log.actuators[joint]}"))
     return {
         "log": log,
-        "name": Path(log.source).name,
+        "head": head(log),
         "decision": decision,
         "truth": diagnosis.truth,
-        "advice": advice(diagnosis),
+        "recommendation": recommendation(diagnosis),
+        "verb": VERBS[recommendation(diagnosis)],
+        "reasons": reasons(diagnosis),
         "notes": notes(diagnosis),
-        "interval": interval(decision),
+        "stretches": tables.stretches_table(diagnosis),
+        "joints": tables.joints_table(diagnosis),
+        "gates": tables.gates_table(diagnosis),
+        "segments": tables.segments_table(diagnosis),
         "traces": traces,
         "n_hidden": len(log.actuators) - len(decision.response.silent) - len(shown),
     }
@@ -75,13 +122,7 @@ def _mean_name(diagnosis: Diagnosis) -> str:
 
 
 def _joints(diagnosis: Diagnosis) -> list[int]:
-    """Which joints are drawn, in their order."""
-    decision = diagnosis.decision
-    joint = decision.response.joint
-    heard = np.flatnonzero(~np.isnan(joint).all(axis=0))
-    if len(heard) <= MOST_JOINTS:
-        return [int(j) for j in heard]
-    stale = decision.stale if decision.stale.any() else np.arange(len(joint)) % 2 == 0
-    gap = np.nanmedian(joint[~stale], axis=0) - np.nanmedian(joint[stale], axis=0)
-    relative = np.abs(gap[heard]) / np.nanstd(joint[:, heard], axis=0).clip(1e-12)
-    return sorted(int(heard[i]) for i in np.argsort(-relative)[:MOST_JOINTS])
+    """Which joints are drawn, in their order: of many, those that changed most."""
+    commanded = [joint for joint in diagnosis.joints if joint.now is not None]
+    commanded.sort(key=lambda joint: (not joint.changed, -abs(joint.effect)))
+    return sorted(joint.index for joint in commanded[:MOST_JOINTS])

@@ -1,24 +1,84 @@
 """A diagnosis in sentences."""
 
+from collections.abc import Sequence
+
+from fallow.diagnosis.changes import SMALL_EFFECT
 from fallow.diagnosis.decision import Decision
+from fallow.diagnosis.joints import JointResponse
 from fallow.diagnosis.pipeline import Diagnosis
+from fallow.diagnosis.recommendation import (
+    drift,
+    hidden_loss,
+    recommendation,
+    relative_range,
+    reversed_joints,
+    state,
+)
+from fallow.logs.log import Log
 from fallow.views.numbers import listed, number
 
 CAVEAT = (
-    "Response is not gain: it also moves with the policy and with the states visited, "
-    "so look at the traces before you throw data away."
+    "Response is not gain: K also moves with the policy and with the states visited, "
+    "so look at the traces before you discard data."
 )
+SIGN = (
+    "A response changes its sign if a column is wrong (--velocity, --action), or if "
+    "the policy starts to follow the joint's velocity."
+)
+HIDDEN = (
+    "Its gate reads the mean over joints, which hides the loss of a single joint and "
+    "moves with the policy."
+)
+VERBS = {
+    "keep": "Keep the old data",
+    "discard": "Discard the old data",
+    "check": "Check before you decide",
+}
+MOST_NAMED = 3
+"""Actuators that a sentence names."""
 
 
 def advice(diagnosis: Diagnosis) -> str:
-    """What to do and why, in one sentence; a second one if the call is close."""
-    decision = diagnosis.decision
-    sentence = f"{_verb(decision)}: {_reason(diagnosis)}."
-    return f"{sentence} {_close(decision)}" if decision.near else sentence
+    """The recommendation, what happened, and the selector's verdict, in sentences."""
+    return f"{VERBS[recommendation(diagnosis)]}: {reasons(diagnosis)}"
+
+
+def reasons(diagnosis: Diagnosis) -> str:
+    """The advice without the recommendation."""
+    return " ".join([f"{_finding(diagnosis)}.", *_remarks(diagnosis)])
+
+
+def selector(decision: Decision) -> str:
+    """The verdict of the paper's selector and its reason, in one sentence."""
+    auc, lost = decision.auc, decision.magnitude
+    if auc.value is None:
+        reason = "no earlier segment has another mean response"
+    elif not auc.passed:
+        reason = f"stale data is not the older data (AUC {number(auc.value)}"
+        reason += f", gate {auc.threshold:.2f})"
+    else:
+        reason = f"the mean over joints {_lost(lost.value)}, gate "
+        reason += _percent(lost.threshold)
+    return f"The paper's selector says {decision.word}: {reason}."
+
+
+def head(log: Log) -> str:
+    """What was read, in numbers."""
+    step = "" if log.control_step_s is None else f", {log.control_step_s:.4g} s a step"
+    return (
+        f"{log.n_episodes} episodes, {log.n_transitions.sum():,} transitions, "
+        f"{_count(len(log.actuators), 'actuator')}{step} ({log.format})"
+    )
+
+
+def caveats(diagnosis: Diagnosis) -> list[str]:
+    """What to keep in mind if the response moved."""
+    quiet = not diagnosis.changes and drift(diagnosis) < SMALL_EFFECT
+    return [] if quiet else [CAVEAT]
 
 
 def notes(diagnosis: Diagnosis) -> list[str]:
-    """What a reader should know of how the log was read."""
+    """Facts about how the log was read."""
     decision, found = diagnosis.decision, list(diagnosis.log.notes)
     if decision.left_out:
         found.append(
@@ -31,51 +91,78 @@ def notes(diagnosis: Diagnosis) -> list[str]:
 
 
 def interval(decision: Decision) -> str:
-    """The interval of m_hat, or nothing."""
+    """The resampling interval of m_hat, `(0.61 to 0.67)`, or nothing."""
     if decision.interval is None:
         return ""
-    return f"{decision.interval[0]:.2f} to {decision.interval[1]:.2f}"
+    return f"({decision.interval[0]:.2f} to {decision.interval[1]:.2f})"
 
 
-def _verb(decision: Decision) -> str:
-    return "Discard the old data" if decision.discard else "Keep the old data"
+def lost(joint: JointResponse) -> str:
+    """`98 % (95 to 101)`, or nothing where there is no ratio."""
+    return "" if joint.lost is None else f"{_percent(joint.lost)}{_within(joint)}"
 
 
-def _reason(diagnosis: Diagnosis) -> str:
-    decision = diagnosis.decision
-    n_episodes = diagnosis.log.n_episodes
-    changes = decision.change_points
+def _within(joint: JointResponse) -> str:
+    if joint.interval is None:
+        return ""
+    low, high = (f"{100 * end:.0f}" for end in joint.interval)
+    return f" ({low} to {high})"
+
+
+def _finding(diagnosis: Diagnosis) -> str:
+    changes, n_episodes = diagnosis.changes, diagnosis.log.n_episodes
     if not changes:
-        return f"no change of the actuator response in {n_episodes} episodes"
-    where = f"episode{'s' if len(changes) > 1 else ''} {listed(changes)}"
-    if not decision.stale.any():
-        return f"the response changed at {where} and is now where it was"
-    size = _size(decision)
-    if decision.discard:
-        return (
-            f"the response changed at {where}, {size}, and the stale data is the older "
-            f"data (AUC {number(decision.auc.value)})"
-        )
-    if not decision.auc.passed:
-        return (
-            f"the response changed at {where}, and age does not tell stale data from "
-            f"fresh (AUC {number(decision.auc.value)}, below {decision.auc.threshold})"
-        )
-    return (
-        f"the response changed at {where}, {size}, and forgetting pays only where "
-        f"{_percent(decision.magnitude.threshold)} or more is lost"
-    )
+        how = "abruptly " if drift(diagnosis) >= SMALL_EFFECT else ""
+        return f"the actuator response did not change {how}in {n_episodes} episodes"
+    at = tuple(change.episode for change in changes)
+    where = f"the response changed at episode{'s' if len(at) > 1 else ''} {listed(at)}"
+    if not diagnosis.stretches[0].stale:
+        return f"{where} and is back where it was at first"
+    return f"{where}; {_who(diagnosis.joints)}"
 
 
-def _size(decision: Decision) -> str:
-    value = decision.magnitude.value
-    if value is None:
-        return "by an amount that cannot be told"
-    if value < 0:
-        return f"it grew by {_percent(-value)}"
-    low, high = decision.interval or (value, value)
-    within = f"95 % interval {_percent(low)} to {_percent(high)}"
-    return f"{_percent(value)} of it was lost ({within})"
+def _who(joints: Sequence[JointResponse]) -> str:
+    """Which actuators changed, the most changed first."""
+    changed = [joint for joint in joints if joint.changed]
+    changed.sort(key=lambda joint: -abs(joint.effect))
+    named = [f"{joint.label} {_lost_of(joint)}" for joint in changed[:MOST_NAMED]]
+    rest = len(changed) - len(named)
+    more = f", and {_count(rest, 'other')} changed" if rest else ""
+    return ", ".join(named) + more
+
+
+def _lost_of(joint: JointResponse) -> str:
+    if joint.lost is None:
+        return f"responds again (K {joint.now:.3g})"
+    if state(joint) == "changed its sign":
+        return f"changed its sign (K {joint.before:.3g} to {joint.now:.3g})"
+    return f"{_lost(joint.lost)}{'' if joint.lost < 0 else _within(joint)}"
+
+
+def _remarks(diagnosis: Diagnosis) -> list[str]:
+    decision, found = diagnosis.decision, []
+    moved = drift(diagnosis)
+    if moved >= SMALL_EFFECT:
+        also = "also " if diagnosis.changes else ""
+        found.append(
+            f"The mean over joints {also}moved gradually, by up to {_percent(moved)}, "
+            "as it does when a policy changes."
+        )
+    elif decision.change_points and not diagnosis.changes:
+        most = _percent(relative_range(decision.segments))
+        found.append(
+            f"The selector has {len(decision.segments)} segments, whose mean response "
+            f"differs by at most {most}."
+        )
+    if reversed_joints(diagnosis):
+        found.append(SIGN)
+    if diagnosis.changes or decision.change_points:
+        found.append(selector(decision))
+    if not decision.discard and hidden_loss(diagnosis):
+        found.append(HIDDEN)
+    if decision.near:
+        found.append(_close(decision))
+    return found
 
 
 def _close(decision: Decision) -> str:
@@ -84,6 +171,14 @@ def _close(decision: Decision) -> str:
         return f"It is a close call: {near}{decision.auc.threshold}."
     share = _percent(decision.share_beyond or 0.0)
     return f"It is a close call: m_hat passes its gate in {share} of resamples."
+
+
+def _lost(value: float | None) -> str:
+    if value is None:
+        return "had next to no response before"
+    if value < -1:
+        return f"grew {1 - value:.1f}-fold"
+    return f"lost {_percent(value)}" if value >= 0 else f"grew by {_percent(-value)}"
 
 
 def _percent(share: float) -> str:

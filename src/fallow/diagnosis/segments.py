@@ -1,8 +1,9 @@
-"""When the response changed: standardise, cut into segments, compare with the last.
+"""The segments of a response series, and which of them are stale.
 
 A series (n, d) is standardised channel by channel and cut where that lowers the squared
-error by more than a penalty of 3 d log n; every segment has 5 episodes or more. Earlier
-segments whose mean lies more than 3 standard errors from the last one's are stale.
+error by more than a penalty of 3 d log n; every segment has 5 episodes or more. An
+earlier segment is stale if its mean response lies more than 3 standard errors from that
+of the last segment (a two-sample z-statistic, Welch, on raw K).
 """
 
 import itertools
@@ -21,9 +22,15 @@ PENALTY_FACTOR = 3.0
 Z_LIMIT = 3.0
 """Standard errors."""
 
-SCALES = {"mad": 1.0, "mad_normal": 1.4826}
-"""The unit of a standardised series: the median absolute deviation, as it is or made an
-estimate of a normal's standard deviation. The paper does not say which."""
+STALE_BY = ("mean", "any_joint")
+"""What z compares: the mean response over joints, or each channel, of which the largest
+|z| counts. With several channels the second calls nearly every segment stale."""
+SCALES = ("mad", "mad_normal", "steps")
+"""The unit of a standardised series: the median absolute deviation, as it is or times
+1.4826, of which the paper does not say which; or the typical step from one episode to
+the next, which unlike the other two does not grow with the change itself."""
+TO_NORMAL = 1.4826
+"""From a median absolute deviation to the standard deviation of a normal."""
 
 
 @dataclass(frozen=True)
@@ -33,27 +40,28 @@ class Segment:
     start: int
     stop: int
     z: float
-    """Largest distance of a channel's mean from the last segment's, standard errors."""
+    """Distance from the last segment's mean, in standard errors; see `STALE_BY`."""
     stale: bool
     response: float
     """Median of the mean response."""
 
     @property
     def n_episodes(self) -> int:
-        """Those without a response as well."""
+        """Number of episodes, including those without a response."""
         return self.stop - self.start
 
 
 def standardise(series: np.ndarray, scale: str = "mad") -> np.ndarray:
-    """(n, d) less its median, over its median absolute deviation, channel by channel.
+    """(n, d) less its median, over the unit of `scale`, channel by channel.
 
-    Where more than half of a channel's values are equal that deviation is 0, and the
-    mean absolute one stands in; a constant channel becomes zeros.
+    Where that unit is 0, as if more than half of a channel's values are equal, it is
+    the mean absolute deviation; a constant channel becomes zeros.
     """
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     centred = series - np.median(series, axis=0)
-    unit = np.median(np.abs(centred), axis=0) * SCALES[scale]
+    spread = centred if scale != "steps" else np.diff(series, axis=0) / np.sqrt(2)
+    unit = np.median(np.abs(spread), axis=0) * (1.0 if scale == "mad" else TO_NORMAL)
     unit = np.where(unit > 0, unit, np.abs(centred).mean(axis=0))
     return centred / np.where(unit > 0, unit, 1.0)
 
@@ -95,27 +103,29 @@ def require_episodes(n_episodes: int) -> None:
 
 
 def segments_of(
-    series: np.ndarray, mean: np.ndarray, scale: str = "mad"
+    series: np.ndarray, mean: np.ndarray, scale: str = "mad", stale_by: str = "mean"
 ) -> tuple[Segment, ...]:
     """The segments of k episodes from a series (k, d) and the mean response (k,).
 
-    Episodes with NaN are left out of every number, and belong to the segment before
-    them.
+    Episodes with NaN enter no number and belong to the segment before them.
 
     Raises:
         FallowError: fewer than ten episodes have a response.
     """
+    if stale_by not in STALE_BY:
+        raise unknown("stale_by", stale_by, STALE_BY)
     heard = np.flatnonzero(~np.isnan(series).any(axis=1))
     require_episodes(len(heard))
-    clean = series[heard]
-    cuts = change_points(standardise(clean, scale))
+    cuts = change_points(standardise(series[heard], scale))
     inner = [0, *cuts, len(heard)]
     edges = [0, *(int(heard[cut]) for cut in cuts), len(series)]
-    last = clean[inner[-2] :]
+    compared = (mean[:, None] if stale_by == "mean" else series)[heard]
+    last = compared[inner[-2] :]
     found = []
     for index, (start, stop) in enumerate(itertools.pairwise(edges)):
-        z = float(welch_z(clean[inner[index] : inner[index + 1]], last).max())
+        inside = slice(inner[index], inner[index + 1])
+        z = float(welch_z(compared[inside], last).max())
         is_last = index == len(cuts)
-        response = float(np.median(mean[heard[inner[index] : inner[index + 1]]]))
+        response = float(np.median(mean[heard[inside]]))
         found.append(Segment(start, stop, z, z > Z_LIMIT and not is_last, response))
     return tuple(found)

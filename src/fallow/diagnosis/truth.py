@@ -1,6 +1,6 @@
-"""What a log says about itself, and how near an estimate comes to it.
+"""The truth that a log records about itself, and the error of an estimate against it.
 
-No estimate reads the truth: it is shown beside one, to judge it.
+No estimate reads the truth; it is shown beside one.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fallow.diagnosis.actuator import Response
+from fallow.diagnosis.loss import magnitude
 from fallow.diagnosis.segments import MIN_EPISODES, segments_of
 from fallow.logs.log import Log
 from fallow.replay.staleness import interval_auc
@@ -19,50 +20,48 @@ NEAR = 2
 
 @dataclass(frozen=True)
 class Truth:
-    """What a log says about itself, for comparison; no estimate reads it."""
+    """The recorded changes, and the AUC and m_hat that follow from them."""
 
     change_points: tuple[int, ...]
     auc: float | None
     magnitude: float | None
-    """Share of the mean gain that was lost, as eq. (8) would have it."""
+    """Eq. (8) of the mean gain over actuators; None if the stale gain is zero."""
 
 
 def truth_of(log: Log) -> Truth | None:
-    """Changes, AUC and magnitude by the log's own regimes; None where it has none."""
+    """Changes, AUC and magnitude from the log's regimes; None where it has none."""
     if log.regime is None:
         return None
     stale = log.regime != log.regime[-1]
     changes = np.flatnonzero(log.regime[1:] != log.regime[:-1]) + 1
-    magnitude = None
-    if log.gain is not None and stale.any():
-        gain = log.gain.mean(axis=1)
-        magnitude = float(1 - np.median(gain[~stale]) / np.median(gain[stale]))
+    gain = None if log.gain is None else log.gain.mean(axis=1)
     return Truth(
         change_points=tuple(int(change) for change in changes),
         auc=interval_auc(log.start_step, log.end_step, stale),
-        magnitude=magnitude,
+        magnitude=None if gain is None else magnitude(gain[~stale], gain[stale]),
     )
 
 
 def location_error(found: Sequence[int], true: int) -> int | None:
-    """How many episodes after a true change the nearest found one lies.
+    """Episodes from a true change to the nearest found one; negative if it is earlier.
 
-    Negative if before it; None if no change was found.
+    None if no change was found.
     """
     return min((at - true for at in found), key=abs, default=None)
 
 
 def n_false(found: Sequence[int], true: Sequence[int], near: int = NEAR) -> int:
-    """How many found changes are within `near` episodes of no true one."""
+    """Number of found changes that are not within `near` episodes of a true one."""
     return sum(all(abs(at - one) > near for one in true) for at in found)
 
 
 def decision_delay(
     response: Response, true: int, scale: str = "mad", near: int = NEAR
 ) -> int | None:
-    """Episodes seen since a change when it is first put within `near` of its place.
+    """Episodes after a true change until an analysis of the past first finds it.
 
-    Each analysis is of the episodes so far; None if none of them puts it there.
+    Each analysis reads the episodes so far and finds the change if it puts a boundary
+    within `near` episodes of it. None if no analysis does.
     """
     heard = np.cumsum(response.heard)
     for n in range(true + 1, len(response.series) + 1):

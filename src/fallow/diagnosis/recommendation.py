@@ -1,0 +1,69 @@
+"""What to do with the old data: the selector's verdict, checked against the joints."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fallow.diagnosis.decision import MOST_LOST
+from fallow.diagnosis.joints import JointResponse
+from fallow.diagnosis.pipeline import Diagnosis
+from fallow.diagnosis.segments import Segment
+from fallow.replay.staleness import interval_auc
+
+
+def recommendation(diagnosis: Diagnosis) -> str:
+    """`keep`, `discard`, or `check` where the selector and the joints disagree.
+
+    They disagree if the selector discards although the response did not change abruptly
+    or is back where it was, if it keeps although a joint lost, between the older data
+    and the newer, as much as the gate asks of the mean, and if the response of a joint
+    changed its sign.
+    """
+    if reversed_joints(diagnosis):
+        return "check"
+    if diagnosis.decision.discard:
+        return "discard" if diagnosis.stretches[0].stale else "check"
+    return "check" if hidden_loss(diagnosis) else "keep"
+
+
+def state(joint: JointResponse) -> str:
+    """What happened to an actuator, in one or two words."""
+    if joint.now is None:
+        return "not commanded"
+    if not joint.changed:
+        return ""
+    beyond = joint.interval is not None and joint.interval[0] > MOST_LOST
+    return "changed its sign" if beyond else "changed"
+
+
+def drift(diagnosis: Diagnosis) -> float:
+    """Relative range of the mean response between two abrupt changes, at most."""
+    inside = (
+        [s for s in diagnosis.segments if stretch.start <= s.start < stretch.stop]
+        for stretch in diagnosis.stretches
+    )
+    return max(relative_range(segments) for segments in inside)
+
+
+def relative_range(segments: Sequence[Segment]) -> float:
+    """Largest difference of mean responses, relative to the largest of them."""
+    responses = [segment.response for segment in segments]
+    largest = max(abs(response) for response in responses)
+    return (max(responses) - min(responses)) / largest if largest > 0 else 0.0
+
+
+def reversed_joints(diagnosis: Diagnosis) -> bool:
+    """Whether the response of some joint changed its sign."""
+    return any(state(joint) == "changed its sign" for joint in diagnosis.joints)
+
+
+def hidden_loss(diagnosis: Diagnosis) -> bool:
+    """Whether some joint lost as much as the gate asks, and the older data is stale."""
+    log, gate = diagnosis.log, diagnosis.decision.magnitude.threshold
+    stale = np.zeros(log.n_episodes, bool)
+    for stretch in diagnosis.stretches:
+        stale[stretch.start : stretch.stop] = stretch.stale
+    auc = interval_auc(log.start_step, log.end_step, stale)
+    if auc is None or auc < diagnosis.decision.auc.threshold:
+        return False
+    return any(j.changed and (j.lost or 0.0) >= gate for j in diagnosis.joints)
