@@ -8,7 +8,7 @@ EXTRAS := .venv-extras
 TORCH := torch==2.13.0+cpu
 TORCH_OPTIONS :=
 
-.PHONY: help demo test test-extras test-gpu check bench clean
+.PHONY: help demo test test-extras test-gpu check fuzz bench clean
 
 help:
 	@echo "make demo    a paired study in small, in minutes (runs/demo/report.html)"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-extras   those that need torch (a CPU build), ray or a browser"
 	@echo "make test-gpu      compiled kernels beside plain forms, a fleet in a hurry (needs a GPU)"
 	@echo "make check   lint, formatting and types"
+	@echo "make fuzz    damaged logs, studies, folders and command lines, in minutes"
 	@echo "make bench   speed beside dm_control, a plain ring and ruptures.Pelt"
 	@echo "make clean   remove .venv and caches"
 
@@ -41,6 +42,13 @@ check: $(VENV)/.ready-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+SEED := 0
+fuzz: $(VENV)/.ready-test
+	$(BIN)/python tools/fuzz.py logs --count 5000 --seed $(SEED)
+	$(BIN)/python tools/fuzz.py toml --count 1000 --seed $(SEED)
+	$(BIN)/python tools/fuzz.py commands --count 2000 --seed $(SEED)
+	$(BIN)/python tools/fuzz.py folders --count 300 --seed $(SEED)
 
 bench: $(VENV)/.ready-test
 	$(BIN)/python benchmarks/physics.py

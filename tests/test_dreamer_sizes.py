@@ -75,7 +75,7 @@ def gradients(
     for _ in range(n_times):
         state, _ = update(*given)
         opt_state = state.model_opt_state, state.actor_opt_state, state.critic_opt_state
-        means = [*(optax.tree.get(own, "mu") for own in opt_state), state.limits]
+        means = [*(optax.tree.get(own, "mu") for own in opt_state), state.return_range]
         leaves, _ = jax.tree_util.tree_flatten_with_path(means)
         each.append({jax.tree_util.keystr(k): np.asarray(x) for k, x in leaves})
     return each
@@ -118,7 +118,7 @@ def test_draws_are_the_plain_ones(monkeypatch, preset) -> None:
 
     def drawn() -> np.ndarray:
         def draw(product: jax.Array, uniform: jax.Array) -> jax.Array:
-            return ops.draw(ops.Logits(product, bias, shape), uniform)
+            return ops.sample_latent(ops.Logits(product, bias, shape), uniform)
 
         given = jnp.asarray(product, config.compute)
         return np.asarray(jax.jit(jax.vmap(draw))(given, uniform), np.float32)

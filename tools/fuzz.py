@@ -32,7 +32,7 @@ import numpy as np
 from fallow.core.errors import FallowError
 
 HERE = Path(__file__).resolve().parent
-TARGETS = ("logs",)
+TARGETS = ("logs", "toml", "commands", "folders")
 """Modules `fuzz_<name>` beside this file."""
 MAX_SENTENCE = 2000
 """Characters of an error."""
@@ -64,7 +64,7 @@ class Case:
 class Limits:
     """What one case may take."""
 
-    seconds: float = 10.0
+    seconds: float = 20.0
     memory_mb: int = 300
 
 

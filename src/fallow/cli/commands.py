@@ -19,6 +19,9 @@ from fallow.cli.train import TrainCommand
 from fallow.core.errors import FallowError, RunError
 from fallow.core.text import printable
 
+MAX_SENTENCE = 1500
+"""Characters of an error that are shown; it may name what a file contains."""
+
 
 class CommandLike(Protocol):
     """A command: its fields are its options."""
@@ -56,9 +59,8 @@ def run(arguments: list[str]) -> int:
     except (FallowError, OSError, RunError, MemoryError) as error:
         if isinstance(error, BrokenPipeError) or os.environ.get("FALLOW_DEBUG"):
             raise
-        print(
-            f"fallow: {printable(_sentence(error), keep_lines=True)}", file=sys.stderr
-        )
+        sentence = printable(_sentence(error), MAX_SENTENCE, keep_lines=True)
+        print(f"fallow: {sentence}", file=sys.stderr)
         return exit_code(error)
 
 

@@ -82,16 +82,11 @@ class TrainCommand:
         for name in ("frames", "evaluate_frames", "episodes", *FROM_0):
             flag, least = f"--{name.replace('_', '-')}", int(name not in FROM_0)
             options.whole("fallow train", flag, getattr(self, name), at_least=least)
-        own = {
-            "resume",
-            "cache",
-            "trust_cache",
-            "tensorboard",
-        }  # choices of a start, not of a run
         given = [
             f"--{option.name.replace('_', '-')}"
             for option in dataclasses.fields(self)
-            if option.name not in own and getattr(self, option.name) != option.default
+            if option.name not in OF_A_START
+            and getattr(self, option.name) != option.default
         ]
         if self.resume is not None and given:
             raise FallowError(

@@ -8,23 +8,27 @@ from pathlib import Path
 import pytest
 
 TOOLS = Path(__file__).parents[1] / "tools"
-N_CASES = 200
+N_CASES = {"logs": 150, "toml": 60, "commands": 100, "folders": 8}
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
-def test_damaged_logs_are_read_or_refused_in_one_sentence(tmp_path: Path) -> None:
-    """`python tools/fuzz.py logs --count 5000 --seed 1` is the long run."""
+@pytest.mark.parametrize("target", N_CASES)
+def test_damaged_input_is_read_or_refused_in_one_sentence(
+    target: str, tmp_path: Path
+) -> None:
+    """`make fuzz` is the long run."""
+    count = N_CASES[target]
     done = subprocess.run(
         [
-            *(sys.executable, str(TOOLS / "fuzz.py"), "logs", "--seed", "0"),
-            *("--count", str(N_CASES), "--keep", str(tmp_path)),
+            *(sys.executable, str(TOOLS / "fuzz.py"), target, "--seed", "0"),
+            *("--count", str(count), "--keep", str(tmp_path)),
         ],
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"logs: {N_CASES} cases, seed 0" in done.stdout
+    assert f"{target}: {count} cases, seed 0" in done.stdout
     assert "0 findings" in done.stdout
 
 
