@@ -29,7 +29,7 @@ from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.programs import Shards
 from fallow.core import options
 from fallow.core.records import Branch
-from fallow.report.cells import Estimate
+from fallow.report.cells import MeanCell
 from fallow.study.summary import summarise
 
 EXACT = "float32"
@@ -83,7 +83,7 @@ def late(curve: np.ndarray) -> np.ndarray:
 
 def shown(values: np.ndarray, digits: int, signed: bool = False) -> str:
     """Mean over seeds, with the standard error."""
-    return Estimate.of(summarise(values.tolist()), digits, signed).text()
+    return MeanCell.of(summarise(values.tolist()), digits, signed).text()
 
 
 def write(path: str, every: int, found: dict[str, dict[str, np.ndarray]]) -> None:

@@ -23,9 +23,9 @@ from fallow.report.selector_table import (
 from fallow.study.estimator import (
     CONDITIONS,
     Agreement,
-    Case,
-    Judgement,
-    Unjudged,
+    SelectorCase,
+    SelectorResult,
+    UnreadHistory,
     advantage,
     agreement,
     evaluate,
@@ -41,7 +41,7 @@ LOST = Example((1.0, 0.5), (CHANGE,), 70, n_steps=40)
 AGAIN = Example((1.0, 0.5, 1.0, 0.5), (40, 50, 60), 70, n_steps=40)
 
 
-def write_run(folder: Path, truth: Example, condition: str, seed: int) -> Case:
+def write_run(folder: Path, truth: Example, condition: str, seed: int) -> SelectorCase:
     """The histories of a trunk and of its branch, cut from one example log."""
     log = example(truth, seed)
     d = len(log.actuators)
@@ -65,7 +65,7 @@ def write_run(folder: Path, truth: Example, condition: str, seed: int) -> Case:
                 reward = np.zeros(len(action))
                 row = observations(velocity)
                 writer.add(Episode(row, action, reward, regime, start_frame=start))
-    return Case(setting, seed, f"t{seed}", *paths)
+    return SelectorCase(setting, seed, f"t{seed}", *paths)
 
 
 def test_a_trunk_and_its_branch_read_as_the_run_they_are(tmp_path: Path) -> None:
@@ -160,15 +160,15 @@ def test_decisions_are_right_where_the_better_rule_was_chosen(tmp_path: Path) ->
     results = evaluate(cases, returns, cut_episodes={"recurring": 60})
     first, second, third, fourth, *again = results
 
-    assert isinstance(first, Judgement) and isinstance(second, Judgement)
+    assert isinstance(first, SelectorResult) and isinstance(second, SelectorResult)
     assert first.chosen == second.chosen == "recency"
     assert (first.advantage, first.better, first.right) == (
         pytest.approx(50.0), "recency", True,
     )  # fmt: skip
     assert (second.better, second.right) == ("passive", False)
-    assert isinstance(third, Judgement)
+    assert isinstance(third, SelectorResult)
     assert (third.advantage, third.better, third.right) == (0.0, None, None)
-    assert isinstance(fourth, Unjudged)
+    assert isinstance(fourth, UnreadHistory)
     assert "there is no history at" in fourth.reason
 
     (change,) = first.changes
@@ -180,7 +180,7 @@ def test_decisions_are_right_where_the_better_rule_was_chosen(tmp_path: Path) ->
     assert first.decision.auc.value == pytest.approx(first.truth.auc, abs=0.01)
 
     for one in again:
-        assert isinstance(one, Judgement)
+        assert isinstance(one, SelectorResult)
         assert one.n_episodes == 60  # cut as asked: the third switch is not in it
         assert [change.episode for change in one.changes] == [40, 50]
         assert (one.chosen, one.better, one.right) == ("passive", "passive", True)
@@ -197,7 +197,7 @@ def test_decisions_are_right_where_the_better_rule_was_chosen(tmp_path: Path) ->
     gain, both = rows["Gain reduction"], rows["All changes"]
     assert (gain["histories"], gain["changes found"]) == ("3", "3 of 3")
     assert (gain["right"], gain["right, the paper"]) == ("1 of 2", "3 of 5")
-    evaluation = [r for r in results[:3] if isinstance(r, Judgement)]
+    evaluation = [r for r in results[:3] if isinstance(r, SelectorResult)]
     mean = np.mean([one.decision.magnitude.value for one in evaluation])
     assert (gain["m_hat"], gain["m_hat, the paper"]) == (f"{mean:.2f}", "0.43")
     middle = np.median([one.changes[0].delay for one in evaluation])
@@ -225,7 +225,7 @@ def test_decisions_are_right_where_the_better_rule_was_chosen(tmp_path: Path) ->
 
 def test_a_seed_without_returns_has_no_better_rule() -> None:
     returns = returns_of(table(VALUES))
-    case = Case(GAIN, 9, "t9", Path("a"), Path("b"))
+    case = SelectorCase(GAIN, 9, "t9", Path("a"), Path("b"))
     assert advantage(returns, case) is None
     assert advantage(returns, replace(case, seed=3, trunk="t3")) == pytest.approx(60.0)
     assert advantage(returns, replace(case, seed=3, trunk="other")) is None
@@ -254,11 +254,11 @@ def test_both_cuts_are_shown_where_they_differ(tmp_path: Path) -> None:
 
 def test_the_papers_histories_are_counted_with_any_one_left_out() -> None:
     cases = [
-        Case(replace(GAIN, condition=name), seed, "", Path("a"), Path("b"))
+        SelectorCase(replace(GAIN, condition=name), seed, "", Path("a"), Path("b"))
         for name in CONDITIONS
         for seed in range(5)
     ]
-    results = [Unjudged(case, "") for case in cases]
+    results = [UnreadHistory(case, "") for case in cases]
     assert len(results) == 25 and is_the_papers(results)
     assert not is_the_papers(results[1:]) and not is_the_papers(results[5:])
     assert without_any_one(Agreement(None, 20, 25, 0)) == (19, 20)
@@ -267,8 +267,11 @@ def test_the_papers_histories_are_counted_with_any_one_left_out() -> None:
 
 
 def test_histories_without_a_change_are_not_in_the_sum() -> None:
-    still = Case(replace(GAIN, condition="none"), 0, "", Path("a"), Path("b"))
-    results = [Unjudged(still, ""), Unjudged(replace(still, setting=GAIN), "")]
+    still = SelectorCase(replace(GAIN, condition="none"), 0, "", Path("a"), Path("b"))
+    results = [
+        UnreadHistory(still, ""),
+        UnreadHistory(replace(still, setting=GAIN), ""),
+    ]
     assert agreement(results)[-1] == Agreement(None, 0, 0, 1)
     made = selector_table(results)
     assert "Histories without a change are not counted in the last row." in made.notes

@@ -9,15 +9,15 @@ from fallow.core import files
 
 def test_a_file_is_there_whole_or_not_at_all(tmp_path) -> None:
     path = tmp_path / "new" / "table.csv"
-    with files.whole(path) as part:
+    with files.write_atomic(path) as part:
         part.write_text("first")
         assert not path.exists()
     assert path.read_text() == "first"
-    with pytest.raises(RuntimeError), files.whole(path) as part:
+    with pytest.raises(RuntimeError), files.write_atomic(path) as part:
         part.write_text("half of the sec")
         raise RuntimeError
     assert path.read_text() == "first"
-    with files.whole(path) as part:
+    with files.write_atomic(path) as part:
         part.write_text("third")
     assert path.read_text() == "third"
     assert list(path.parent.iterdir()) == [path]
@@ -45,7 +45,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path) -> None:
 
 def test_two_writers_of_one_process_do_not_meet(tmp_path) -> None:
     path = tmp_path / "x"
-    with files.whole(path) as one, files.whole(path) as other:
+    with files.write_atomic(path) as one, files.write_atomic(path) as other:
         assert one != other
         one.write_text("one")
         other.write_text("other")

@@ -13,7 +13,7 @@ from fallow.diagnosis import decide
 from fallow.logs import Columns, logs_in, read_log
 from fallow.logs.limits import Budget
 from fallow.logs.log import Log
-from fallow.logs.streams import Collector, Point
+from fallow.logs.streams import Collector, TrajectoryPoint
 
 STEP_S = ros_files.STEP_S
 
@@ -175,7 +175,7 @@ def trajectory_stream(messages: list[tuple[float, list[tuple[float, float]]]]) -
             "/t",
             ("a",),
             round(start_s * 1e9),
-            [Point(round(t * 1e9), {"effort": [v]}) for t, v in points],
+            [TrajectoryPoint(round(t * 1e9), {"effort": [v]}) for t, v in points],
         )
     start_ns, (stream,) = collector.streams()
     assert stream.is_command

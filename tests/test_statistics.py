@@ -112,7 +112,7 @@ def test_j_and_d_of_a_known_table() -> None:
     assert (found.n, found.n_expected, found.n_positive, found.n_negative) == (
         5, 5, 4, 1,
     )  # fmt: skip
-    assert found.missing == () and found.whole
+    assert found.missing == () and found.complete
     less = difference_less_none(returns, GAIN, "recency")
     assert less.values == pytest.approx([343.0, 331.0, 230.0, 409.0, 418.0])
     assert difference_less_none(returns, NONE, "recency").values == (0.0,) * 5
@@ -156,7 +156,7 @@ def test_a_branch_without_rows_is_said() -> None:
     ]
     found = difference(returns_of(rows), GAIN, "recency")
     assert found.values == pytest.approx([143.0, 151.0, -5.0, 139.0])
-    assert found.n_expected == 5 and not found.whole
+    assert found.n_expected == 5 and not found.complete
     assert [str(one) for one in found.missing] == ["gain, recency, seed 3: no row"]
 
 
@@ -244,7 +244,7 @@ def test_two_sets_of_trunks_are_two_settings() -> None:
     assert [setting.trunk_set for setting in returns.settings] == ["A", "B"]
     found = [difference(returns, setting, "recency") for setting in returns.settings]
     assert [one.mean for one in found] == pytest.approx([10.0, 60.0])
-    assert all(one.whole for one in found)
+    assert all(one.complete for one in found)
 
 
 def test_rows_given_twice_count_once_and_must_agree() -> None:

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 from scipy import stats
 
-from fallow.report.cells import Estimate, Table, Words
+from fallow.report.cells import MeanCell, ReportTable, Words
 from fallow.report.formats import (
     comma_separated,
     latex,
@@ -36,11 +36,11 @@ TABLE1 = {
 NASTY = r"a|b_c & <d> 50% $x$ #1 {e} \f ^g ~h *i* [j](k) `l`"
 
 
-def nasty_table() -> Table:
-    return Table(
+def nasty_table() -> ReportTable:
+    return ReportTable(
         f"title {NASTY}",
         ("Change", NASTY),
-        ((Words(NASTY), Estimate(-3.25, 0.5, 2, 3, digits=2)),),
+        ((Words(NASTY), MeanCell(-3.25, 0.5, 2, 3, digits=2)),),
         (f"note {NASTY}",),
     )
 
@@ -130,7 +130,9 @@ def test_csv_has_a_column_for_each_number_and_rounds_nothing() -> None:
 
 
 def test_the_terminal_reads_no_markup_in_names() -> None:
-    made = Table("[bold]t[/bold]", ("[red]x", "y"), ((Words("[/]"), Words(NASTY)),))
+    made = ReportTable(
+        "[bold]t[/bold]", ("[red]x", "y"), ((Words("[/]"), Words(NASTY)),)
+    )
     console = Console(width=120, file=io.StringIO(), force_terminal=False)
     console.print(terminal(made))
     out = console.file.getvalue()
@@ -139,7 +141,7 @@ def test_the_terminal_reads_no_markup_in_names() -> None:
 
 
 def test_line_breaks_in_names_break_no_row() -> None:
-    made = Table("t", ("x",), ((Words("a\nb | c\r\nd"),),))
+    made = ReportTable("t", ("x",), ((Words("a\nb | c\r\nd"),),))
     assert markdown(made).splitlines()[4] == r"| a b \| c d |"
     assert r"a b \textbar{} c d \\" in latex(made).splitlines()
 

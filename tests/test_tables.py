@@ -10,12 +10,12 @@ from made_up import branch, table
 from scipy import stats
 
 from fallow.report import paper
-from fallow.report.cells import Table, digits_for, number
+from fallow.report.cells import ReportTable, digits_for, number
 from fallow.report.names import condition_order, rule_order
 from fallow.report.selector_table import selector_table
 from fallow.report.sweep_tables import published
 from fallow.report.tables import tables_of
-from fallow.study.estimator import Case, Unjudged
+from fallow.study.estimator import SelectorCase, UnreadHistory
 from fallow.study.statistics import Setting
 from fallow.study.sweeps import gain_of, period_of, window_of
 
@@ -47,7 +47,7 @@ def shown(values: tuple[float, ...]) -> str:
     return f"{statistics.mean(values):.0f} ± {stats.sem(values):.0f}"
 
 
-def cells(made: Table, **labels: str) -> dict[str, str]:
+def cells(made: ReportTable, **labels: str) -> dict[str, str]:
     """The one row with these labels, by column."""
     rows = [dict(zip(made.head, row, strict=True)) for row in made.texts()]
     (found,) = [
@@ -385,8 +385,8 @@ def test_numbers_have_about_three_figures_and_no_negative_zero() -> None:
 
 def test_the_estimators_table_names_what_it_leaves_out() -> None:
     setting = Setting("walker-walk", "dreamer", "lean", "gain")
-    case = Case(setting, 3, "t3", Path("a"), Path("b"))
-    made = selector_table([Unjudged(case, "there is no history at a")])
+    case = SelectorCase(setting, 3, "t3", Path("a"), Path("b"))
+    made = selector_table([UnreadHistory(case, "there is no history at a")])
     row = cells(made, Change="Gain reduction")
     assert (row["histories"], row["right"], row["right, the paper"]) == (
         "0", "–", "3 of 5",

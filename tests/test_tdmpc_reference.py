@@ -183,7 +183,7 @@ def of_planner(learner: train.Learner, given) -> dict[str, jax.Array]:
         ("actions", "values", "std"), zip(*steps, strict=True), strict=True
     ):
         out[f"plan_{name}"] = jnp.stack(column)
-    noise = plan.Noise(
+    noise = plan.PlanNoise(
         proposals=jnp.zeros((3, 1, 6)),
         candidates=given["plan_noise"],
         last=jnp.zeros((2, 12, 6)),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fallow.agents.base import Agent
 
 
-class Kind(NamedTuple):
+class AgentKind(NamedTuple):
     """An agent known by name; jax is imported only when one is built."""
 
     summary: str
@@ -26,7 +26,7 @@ class Kind(NamedTuple):
         return options.replaced(self.presets[name], changes, f"preset '{name}'")
 
 
-AGENTS: Registry[Kind] = Registry("agent")
+AGENTS: Registry[AgentKind] = Registry("agent")
 
 
 def _dreamer(preset: str, config: Any, n_columns: int, n_actuators: int) -> "Agent":
@@ -41,5 +41,5 @@ def _tdmpc(preset: str, config: Any, n_columns: int, n_actuators: int) -> "Agent
     return TdMpc(preset, config, n_columns, n_actuators)
 
 
-AGENTS.add("dreamer", Kind("DreamerV3 of January 2023", DREAMER_PRESETS, _dreamer))
-AGENTS.add("tdmpc", Kind("TD-MPC2 on state observations", TDMPC_PRESETS, _tdmpc))
+AGENTS.add("dreamer", AgentKind("DreamerV3 of January 2023", DREAMER_PRESETS, _dreamer))
+AGENTS.add("tdmpc", AgentKind("TD-MPC2 on state observations", TDMPC_PRESETS, _tdmpc))

@@ -150,5 +150,5 @@ def _identity(fleet: "Fleet") -> dict[str, Any]:
     return {
         "task": fleet.task.name,
         "agent": fleet.agent.name,
-        "sizes": options.telling(fleet.agent.config),
+        "sizes": options.identifying(fleet.agent.config),
     }

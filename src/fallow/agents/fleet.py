@@ -76,7 +76,7 @@ class Fleet:
     ) -> None:
         if not branches:
             raise FallowError("a fleet of no branches; give at least one")
-        options.whole("fleet", "n_threads", n_threads, at_least=0)
+        options.check_int("fleet", "n_threads", n_threads, at_least=0)
         self.task, self.agent, self.branches = TASKS[task], agent, tuple(branches)
         self._check_body()
         self.schedule = agent.schedule

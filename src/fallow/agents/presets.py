@@ -19,8 +19,8 @@ def check(config: Any, owner: str) -> None:
         value = getattr(config, field.name)
         if field.type is int:
             least = field.metadata.get("at_least", 1)
-            options.whole(owner, field.name, value, least)
+            options.check_int(owner, field.name, value, least)
         elif field.type is float:
-            options.number(owner, field.name, value, above=0)
+            options.check_number(owner, field.name, value, above=0)
         elif value not in COMPUTE_TYPES:
             raise unknown(f"{field.name} of {owner}", value, COMPUTE_TYPES)

@@ -71,7 +71,7 @@ def read(path: Path) -> bytes | None:
 def write(path: Path, payload: bytes) -> None:
     """Write a program with its seal, atomically."""
     digest = hashlib.sha256(payload).digest()
-    with files.whole(path) as part:
+    with files.write_atomic(path) as part:
         part.write_bytes(MAGIC + _sealed(digest) + digest + payload)
 
 
@@ -95,7 +95,7 @@ def _trust(folder: Path) -> None:
         if found is not None:
             write(path, found[2])
     name = secrets.token_bytes(_SIZE)
-    with files.whole(folder / SEAL) as part:
+    with files.write_atomic(folder / SEAL) as part:
         part.write_bytes(_sealed(name) + name)
 
 
@@ -115,7 +115,7 @@ def _key() -> bytes:
     """The secret of this user; made once."""
     path = Path.home() / ".cache" / "fallow-key"
     if not path.exists():
-        with files.whole(path) as part:
+        with files.write_atomic(path) as part:
             part.touch(mode=0o600)
             part.write_bytes(secrets.token_bytes(_SIZE))
     return path.read_bytes()

@@ -49,9 +49,9 @@ class Run:
 
     def __post_init__(self) -> None:
         for name in ("until_frame", "evaluate_frames", "n_episodes"):
-            options.whole("run", name, getattr(self, name), at_least=1)
-        options.whole("run", "save_frames", self.save_frames, at_least=0)
-        options.whole("run", "offset_frames", self.offset_frames, at_least=0)
+            options.check_int("run", name, getattr(self, name), at_least=1)
+        options.check_int("run", "save_frames", self.save_frames, at_least=0)
+        options.check_int("run", "offset_frames", self.offset_frames, at_least=0)
 
     @property
     def phase(self) -> Phase:

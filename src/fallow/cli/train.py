@@ -81,7 +81,7 @@ class TrainCommand:
     def _check(self) -> None:
         for name in ("frames", "evaluate_frames", "episodes", *FROM_0):
             flag, least = f"--{name.replace('_', '-')}", int(name not in FROM_0)
-            options.whole("fallow train", flag, getattr(self, name), at_least=least)
+            options.check_int("fallow train", flag, getattr(self, name), at_least=least)
         given = [
             f"--{option.name.replace('_', '-')}"
             for option in dataclasses.fields(self)

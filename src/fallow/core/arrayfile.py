@@ -40,7 +40,7 @@ def save(
         "checksum": str(_checksum(packed, about)),
     }
     try:
-        with files.whole(path) as part:
+        with files.write_atomic(path) as part:
             save_file(packed, part, metadata)
     except SafetensorError as error:  # the only kind it has, also for a full disk
         full = os.strerror(errno.ENOSPC) in str(error)

@@ -14,7 +14,7 @@ _COUNT = itertools.count()
 
 
 @contextlib.contextmanager
-def whole(path: str | Path) -> Iterator[Path]:
+def write_atomic(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path; it replaces `path` when the block ends without an error.
 
     The file at `path` stays until then, and for good if the block fails. Two processes
@@ -34,7 +34,7 @@ def whole(path: str | Path) -> Iterator[Path]:
 
 def write_text(path: str | Path, text: str) -> None:
     """Replace the text of a file atomically."""
-    with whole(path) as part:
+    with write_atomic(path) as part:
         part.write_text(text, encoding="utf-8")
 
 

@@ -74,7 +74,7 @@ SPEED_ONLY: Mapping[str, Any] = {"speed_only": True}
 """Metadata of a field that changes how long results take, not what they are."""
 
 
-def telling(instance: Any) -> dict[str, Any]:
+def identifying(instance: Any) -> dict[str, Any]:
     """The fields of a dataclass that its results depend on."""
     return {
         field.name: getattr(instance, field.name)
@@ -102,7 +102,7 @@ def seeds(text: str) -> list[int]:
     return list(found)
 
 
-def whole(
+def check_int(
     owner: str, option: str, value: Any, at_least: int, at_most: int | None = None
 ) -> None:
     """Check that `value` is an integer between two limits."""
@@ -116,7 +116,7 @@ def whole(
         )
 
 
-def text(owner: str, option: str, value: Any) -> None:
+def check_text(owner: str, option: str, value: Any) -> None:
     """Check that `value` is a text that is not empty."""
     if not isinstance(value, str) or not value:
         raise FallowError(
@@ -124,7 +124,7 @@ def text(owner: str, option: str, value: Any) -> None:
         )
 
 
-def number(
+def check_number(
     owner: str,
     option: str,
     value: Any,

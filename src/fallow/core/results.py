@@ -101,7 +101,7 @@ def is_of_algorithm_1(path: str | Path) -> bool:
 def write_results(path: str | Path, rows: Iterable[ResultRow]) -> Path:
     """Write a whole table anew; the one before stays until this one is complete."""
     with (
-        files.whole(path) as part,
+        files.write_atomic(path) as part,
         part.open("w", newline="", encoding="utf-8") as file,
     ):
         writer = csv.writer(file)

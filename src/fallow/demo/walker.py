@@ -132,7 +132,7 @@ def draw(walk: Walk, path: Path) -> None:
             ha="left",
             weight="bold",
         )
-        with files.whole(path) as part:
+        with files.write_atomic(path) as part:
             figure.savefig(part, format="png")
 
 

@@ -33,7 +33,7 @@ def checked_seeds(seeds: Any) -> np.ndarray:
 
 def checked_repeat(action_repeat: int) -> int:
     """Frames for which an action is held: such that episodes are whole actions."""
-    options.whole("worlds", "action_repeat", action_repeat, at_least=1)
+    options.check_int("worlds", "action_repeat", action_repeat, at_least=1)
     if EPISODE_FRAMES % action_repeat:
         raise FallowError(
             f"worlds: action_repeat is {action_repeat}; it must divide the "

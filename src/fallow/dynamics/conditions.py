@@ -25,7 +25,7 @@ from fallow.dynamics.shifts import (
 from fallow.dynamics.tasks.body import EPISODE_FRAMES
 
 
-class Kind(NamedTuple):
+class ConditionKind(NamedTuple):
     """A named condition: its shift, the schedule it has unless told otherwise."""
 
     label: str
@@ -35,22 +35,24 @@ class Kind(NamedTuple):
     schedule: str
 
 
-CONDITIONS: Registry[Kind] = Registry("condition")
+CONDITIONS: Registry[ConditionKind] = Registry("condition")
 for _name, _kind in {
-    "gain": Kind(
+    "gain": ConditionKind(
         "Gain reduction", "all actuators at half strength, for good", Gain, "permanent"
     ),
-    "damage": Kind(
+    "damage": ConditionKind(
         "Actuator damage", "one actuator dead, for good", Damage, "permanent"
     ),
-    "recurring": Kind("Recurring", "half strength and full in turn", Gain, "recurring"),
-    "damping": Kind(
+    "recurring": ConditionKind(
+        "Recurring", "half strength and full in turn", Gain, "recurring"
+    ),
+    "damping": ConditionKind(
         "Damping", "joint damping that climbs and jumps back", Damping, "cyclic_pos"
     ),
-    "friction": Kind(
+    "friction": ConditionKind(
         "Friction", "floor friction that drifts towards ice", Friction, "drift_neg"
     ),
-    "none": Kind("No change", "the body never changes", None, "never"),
+    "none": ConditionKind("No change", "the body never changes", None, "never"),
 }.items():
     CONDITIONS.add(_name, _kind)
 

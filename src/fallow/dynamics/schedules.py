@@ -80,7 +80,7 @@ class Permanent(Schedule):
     shift_frame: int = SHIFT_FRAME
 
     def __post_init__(self) -> None:
-        options.whole("permanent", "shift_frame", self.shift_frame, at_least=0)
+        options.check_int("permanent", "shift_frame", self.shift_frame, at_least=0)
 
     def regime(self, segment: int) -> int:
         return segment
@@ -94,8 +94,8 @@ class Recurring(Schedule):
     period_frames: int = 20_000
 
     def __post_init__(self) -> None:
-        options.whole("recurring", "shift_frame", self.shift_frame, at_least=0)
-        options.whole("recurring", "period_frames", self.period_frames, at_least=1)
+        options.check_int("recurring", "shift_frame", self.shift_frame, at_least=0)
+        options.check_int("recurring", "period_frames", self.period_frames, at_least=1)
 
     @property
     def segment_frames(self) -> int:
@@ -133,14 +133,14 @@ class Drift(Schedule):
     std: float | None = None
 
     def __post_init__(self) -> None:
-        options.whole(self.kind, "shift_frame", self.shift_frame, at_least=0)
+        options.check_int(self.kind, "shift_frame", self.shift_frame, at_least=0)
         if self.draw_frames is not None:
-            options.whole(self.kind, "draw_frames", self.draw_frames, at_least=1)
+            options.check_int(self.kind, "draw_frames", self.draw_frames, at_least=1)
         for bound in ("start", "min", "max"):
             if getattr(self, bound) is not None:
-                options.number(self.kind, bound, getattr(self, bound))
+                options.check_number(self.kind, bound, getattr(self, bound))
         if self.std is not None:
-            options.number(self.kind, "std", self.std, at_least=0)
+            options.check_number(self.kind, "std", self.std, at_least=0)
 
     @property
     def segment_frames(self) -> int | None:

@@ -94,7 +94,7 @@ class Gain(Shift):
 
     def __post_init__(self) -> None:
         for factor in self.g if isinstance(self.g, tuple) else (self.g,):
-            options.number("gain", "g", factor, at_least=0)
+            options.check_number("gain", "g", factor, at_least=0)
 
     def levels(self, original: Original) -> np.ndarray:
         return self.gains(len(original.gain))
@@ -128,7 +128,7 @@ class Damage(Shift):
 
     def __post_init__(self) -> None:
         for index in self._indices():
-            options.whole("damage", "actuator", index, at_least=0)
+            options.check_int("damage", "actuator", index, at_least=0)
 
     def _indices(self) -> tuple[int, ...]:
         return self.actuator if isinstance(self.actuator, tuple) else (self.actuator,)
@@ -180,7 +180,7 @@ class Damping(Shift):
 
     def __post_init__(self) -> None:
         if self.level is not None:
-            options.number("damping", "level", self.level, at_least=0)
+            options.check_number("damping", "level", self.level, at_least=0)
 
     def levels(self, original: Original) -> float:
         return _required("damping", self.level)
@@ -195,7 +195,7 @@ class Damping(Shift):
     def fields(self, original: Original, level: Any) -> Fields:
         damping = original.damping.copy()
         if level is not None:
-            options.number("damping", "level", float(level), at_least=0)
+            options.check_number("damping", "level", float(level), at_least=0)
             own = damping[original.actuated]
             damping[original.actuated] = level if _all_equal(own) else own * level
         return {"dof_damping": damping}
@@ -213,7 +213,7 @@ class Friction(Shift):
 
     def __post_init__(self) -> None:
         if self.level is not None:
-            options.number("friction", "level", self.level, above=0)
+            options.check_number("friction", "level", self.level, above=0)
 
     def levels(self, original: Original) -> float:
         return _required("friction", self.level)
@@ -226,7 +226,7 @@ class Friction(Shift):
     def fields(self, original: Original, level: Any) -> Fields:
         geoms, pairs = original.friction.copy(), original.pair_friction.copy()
         if level is not None:
-            options.number("friction", "level", float(level), above=0)
+            options.check_number("friction", "level", float(level), above=0)
             geoms[:, 0] = pairs[:, :2] = level
         return {"geom_friction": geoms, "pair_friction": pairs}
 

@@ -81,8 +81,8 @@ class Worlds:
         self.action_repeat = arguments.checked_repeat(action_repeat)
         if frames_per_step is None:
             frames_per_step = self.n_worlds * action_repeat
-        options.whole("worlds", "frames_per_step", frames_per_step, at_least=0)
-        options.whole("worlds", "n_threads", n_threads, at_least=0)
+        options.check_int("worlds", "frames_per_step", frames_per_step, at_least=0)
+        options.check_int("worlds", "n_threads", n_threads, at_least=0)
         self.frames_per_step = frames_per_step
         if episode_frames is None:
             episode_frames = frames_per_step * EPISODE_FRAMES // action_repeat

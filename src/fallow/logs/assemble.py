@@ -8,13 +8,13 @@ from fallow.logs.columns import Columns, names
 from fallow.logs.guess import choose
 from fallow.logs.limits import Budget
 from fallow.logs.log import Log, common_step
-from fallow.logs.table import Chosen, Paired, Table
+from fallow.logs.table import Chosen, LogTable, Paired
 
 COPIES = 4
 """Arrays of the size of the actions that an estimate holds at once."""
 
 
-def assemble(table: Table, columns: Columns, budget: Budget | None = None) -> Log:
+def assemble(table: LogTable, columns: Columns, budget: Budget | None = None) -> Log:
     """Choose the columns, load them, and line actions up with velocities.
 
     Raises:
@@ -43,7 +43,7 @@ def assemble(table: Table, columns: Columns, budget: Budget | None = None) -> Lo
     )
 
 
-def _rows(table: Table, chosen: Chosen, budget: Budget | None) -> Paired:
+def _rows(table: LogTable, chosen: Chosen, budget: Budget | None) -> Paired:
     """Rows that are paired already: action t stands beside velocity t.
 
     A format with as many velocities as actions lacks what each episode's last action
@@ -63,7 +63,7 @@ def _rows(table: Table, chosen: Chosen, budget: Budget | None) -> Paired:
     return _differenced(table, paired) if chosen.is_position else paired
 
 
-def _differenced(table: Table, paired: Paired) -> Paired:
+def _differenced(table: LogTable, paired: Paired) -> Paired:
     """Positions turned into velocities; each episode loses its first row."""
     step_s = _control_step(table, table.step_s)
     position = _numbers(table, "position", paired.velocity)
@@ -85,7 +85,7 @@ def _differenced(table: Table, paired: Paired) -> Paired:
     )
 
 
-def _control_step(table: Table, step_s: np.ndarray | None) -> float | None:
+def _control_step(table: LogTable, step_s: np.ndarray | None) -> float | None:
     """The time between two rows in seconds; None if it is not known or no number."""
     found = table.control_step_s
     if step_s is not None:
@@ -93,7 +93,9 @@ def _control_step(table: Table, step_s: np.ndarray | None) -> float | None:
     return found if found is not None and 0 < found < np.inf else None
 
 
-def _check_rows(table: Table, n_velocities: np.ndarray, n_actions: np.ndarray) -> None:
+def _check_rows(
+    table: LogTable, n_velocities: np.ndarray, n_actions: np.ndarray
+) -> None:
     if len(n_velocities) != len(n_actions):
         raise FallowError(
             f"{table.source}: velocities of {len(n_velocities)} episodes and actions "
@@ -110,7 +112,7 @@ def _check_rows(table: Table, n_velocities: np.ndarray, n_actions: np.ndarray) -
         )
 
 
-def _numbers(table: Table, name: str, values: np.ndarray) -> np.ndarray:
+def _numbers(table: LogTable, name: str, values: np.ndarray) -> np.ndarray:
     if values.dtype.kind not in "iufb":
         raise FallowError(
             f"{table.source}: the {name} columns hold {values.dtype} and must hold "
@@ -121,7 +123,7 @@ def _numbers(table: Table, name: str, values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64)
 
 
-def _gain(table: Table, n_actuators: int) -> np.ndarray | None:
+def _gain(table: LogTable, n_actuators: int) -> np.ndarray | None:
     if table.gain is None or table.gain.shape[1] != n_actuators:
         return None
     return table.gain

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fallow.core.errors import FallowError, unknown
 from fallow.core.text import printable
-from fallow.logs.table import Choice, Table
+from fallow.logs.table import Choice, LogTable
 
 ACTION_NAMES = ("action", "actions", "act", "ctrl", "control", "command", "commands")
 OBSERVATION_NAMES = ("observation", "observations", "obs", "state", "observation.state")
@@ -52,7 +52,7 @@ class Columns:
             )
 
 
-def find(table: Table, text: str, flag: str) -> Choice:
+def find(table: LogTable, text: str, flag: str) -> Choice:
     """Read a choice of columns; what is not there is named with what is."""
     whole = named(table, text.strip())
     if whole:  # a name may hold commas or brackets itself
@@ -63,12 +63,12 @@ def find(table: Table, text: str, flag: str) -> Choice:
     return tuple(column for item in items for column in _item(table, item, flag))
 
 
-def names(table: Table, choice: Choice) -> tuple[str, ...]:
+def names(table: LogTable, choice: Choice) -> tuple[str, ...]:
     """The names of chosen columns."""
     return tuple(table.arrays[array].columns[column] for array, column in choice)
 
 
-def shown(table: Table, choice: Choice) -> str:
+def shown(table: LogTable, choice: Choice) -> str:
     """Chosen columns for people: names, or one slice of an array."""
     arrays = {array for array, _ in choice}
     places = [column for _, column in choice]
@@ -79,7 +79,7 @@ def shown(table: Table, choice: Choice) -> str:
     return _listed(names(table, choice))
 
 
-def named(table: Table, name: str) -> Choice:
+def named(table: LogTable, name: str) -> Choice:
     """All columns of an array, or the first column of that name; () for neither."""
     if name in table.arrays:
         return tuple((name, i) for i in range(len(table.arrays[name].columns)))
@@ -90,7 +90,7 @@ def named(table: Table, name: str) -> Choice:
     )[:1]
 
 
-def _item(table: Table, item: str, flag: str) -> Choice:
+def _item(table: LogTable, item: str, flag: str) -> Choice:
     if _PLACES.match(item):
         return _places(table, _main_array(table, flag), item, flag)
     if found := named(table, item):
@@ -107,7 +107,7 @@ def _item(table: Table, item: str, flag: str) -> Choice:
     raise unknown(f"column for {flag} in {table.source}", item, shown_names)
 
 
-def _places(table: Table, array: str, text: str, flag: str) -> Choice:
+def _places(table: LogTable, array: str, text: str, flag: str) -> Choice:
     width = len(table.arrays[array].columns)
     start, colon, stop = text.partition(":")
     if colon:
@@ -126,7 +126,7 @@ def _places(table: Table, array: str, text: str, flag: str) -> Choice:
     return tuple((array, column) for column in chosen)
 
 
-def _main_array(table: Table, flag: str) -> str:
+def _main_array(table: LogTable, flag: str) -> str:
     if len(table.arrays) == 1:
         return next(iter(table.arrays))
     wanted = ACTION_NAMES if flag == "--action" else OBSERVATION_NAMES
@@ -139,7 +139,7 @@ def _main_array(table: Table, flag: str) -> str:
     )
 
 
-def offer(table: Table) -> str:
+def offer(table: LogTable) -> str:
     """The columns there are, for a sentence that asks to choose some."""
     found: list[str] = []
     for name, content in table.arrays.items():

@@ -31,7 +31,7 @@ def compact(source: str | Path, target: str | Path) -> Path:
         raise FallowError(f"only whole histories are compacted; {history.damage}")
     columns = sorted(set(history.header.actuator_velocity))
     with (
-        files.whole(target) as part,
+        files.write_atomic(target) as part,
         HistoryWriter(part, _header(history.header, columns)) as writer,
     ):
         for episode in history.episodes:

@@ -12,10 +12,10 @@ from fallow.logs.assemble import assemble
 from fallow.logs.columns import Columns
 from fallow.logs.limits import Budget
 from fallow.logs.log import Log
-from fallow.logs.readers.arrays import NUMBERS, Arrays, Declared, table_of_arrays
+from fallow.logs.readers.arrays import NUMBERS, Declared, NamedArrays, table_of_arrays
 from fallow.logs.readers.episodes import arrays_of_episodes
 from fallow.logs.readers.flat import episode_lengths, episode_regime, episode_steps_s
-from fallow.logs.table import Array, Table, limit_columns
+from fallow.logs.table import Array, LogTable, limit_columns
 
 FORMAT = "data"
 
@@ -40,7 +40,7 @@ def from_data(data: Any, columns: Columns | None = None, *, name: str = "data") 
     return assemble(_table(data, columns, budget), columns, budget)
 
 
-def _table(data: Any, columns: Columns, budget: Budget) -> Table:
+def _table(data: Any, columns: Columns, budget: Budget) -> LogTable:
     if hasattr(data, "columns") and hasattr(data, "to_numpy"):
         return _of_frame(data, columns, budget.source)
     if isinstance(data, tuple) and len(data) == 2:
@@ -57,7 +57,7 @@ def _table(data: Any, columns: Columns, budget: Budget) -> Table:
     )
 
 
-def _of_frame(frame: Any, columns: Columns, source: str) -> Table:
+def _of_frame(frame: Any, columns: Columns, source: str) -> LogTable:
     names = [str(label) for label in frame.columns]
     limit_columns(source, len(names))
     places = {name: place for place, name in reversed(list(enumerate(names)))}
@@ -72,7 +72,7 @@ def _of_frame(frame: Any, columns: Columns, source: str) -> Table:
     def load(chosen: Sequence[int]) -> np.ndarray:
         return np.stack([column(names[place])[:kept] for place in chosen], axis=1)
 
-    return Table(
+    return LogTable(
         source=source,
         format=FORMAT,
         arrays={"table": Array(tuple(names), lengths, load, named=True)},
@@ -81,14 +81,14 @@ def _of_frame(frame: Any, columns: Columns, source: str) -> Table:
     )
 
 
-def _of_arrays(data: Mapping[Any, Any], columns: Columns, budget: Budget) -> Table:
+def _of_arrays(data: Mapping[Any, Any], columns: Columns, budget: Budget) -> LogTable:
     arrays = {str(key): _array(budget.source, key, data[key]) for key in data}
     declared = {name: Declared(a.shape, a.dtype) for name, a in arrays.items()}
-    found = Arrays(declared, arrays.__getitem__, budget)
+    found = NamedArrays(declared, arrays.__getitem__, budget)
     return table_of_arrays(found, columns, source=budget.source, format=FORMAT)
 
 
-def _of_episodes(episodes: Sequence[Mapping[Any, Any]], budget: Budget) -> Table:
+def _of_episodes(episodes: Sequence[Mapping[Any, Any]], budget: Budget) -> LogTable:
     arrays = [_flat(budget.source, episode) for episode in episodes]
     declared = [
         {name: Declared(a.shape, a.dtype) for name, a in episode.items()}
@@ -99,7 +99,7 @@ def _of_episodes(episodes: Sequence[Mapping[Any, Any]], budget: Budget) -> Table
         return [episode[name] for episode in arrays]
 
     found = arrays_of_episodes(declared, load, budget)
-    return Table(source=budget.source, format=FORMAT, arrays=found)
+    return LogTable(source=budget.source, format=FORMAT, arrays=found)
 
 
 def _flat(source: str, episode: Mapping[Any, Any], prefix: str = "") -> dict:

@@ -22,7 +22,7 @@ from fallow.logs.columns import (
     shown,
 )
 from fallow.logs.known_environments import layout_of
-from fallow.logs.table import Choice, Chosen, Table
+from fallow.logs.table import Choice, Chosen, LogTable
 
 VELOCITY_NAMES = (
     *("velocity", "velocities", "joint_velocity", "joint_velocities", "joint_vel"),
@@ -51,7 +51,7 @@ _PLAIN = {
 """Words of a label that say what is measured, not of which joint."""
 
 
-def choose(table: Table, columns: Columns) -> Chosen:
+def choose(table: LogTable, columns: Columns) -> Chosen:
     """The columns of a table, with a note on what was guessed.
 
     Raises:
@@ -88,7 +88,7 @@ def choose(table: Table, columns: Columns) -> Chosen:
     return Chosen(action, velocity, is_position, tuple(filter(None, notes)))
 
 
-def _velocity_of(table: Table, action: Choice) -> tuple[Choice, bool, str]:
+def _velocity_of(table: LogTable, action: Choice) -> tuple[Choice, bool, str]:
     """The velocities, whether they are positions, and what to note about a guess."""
     drives = dict(zip(table.action or (), table.velocity or (), strict=True))
     if all(column in drives for column in action):
@@ -106,7 +106,7 @@ def _velocity_of(table: Table, action: Choice) -> tuple[Choice, bool, str]:
     )
 
 
-def _by_environment(table: Table, action: Choice) -> Choice:
+def _by_environment(table: LogTable, action: Choice) -> Choice:
     """The velocities in the observations of a known environment; () of others."""
     layout = layout_of(table.environment)
     if layout is None or len({array for array, _ in action}) != 1:
@@ -126,7 +126,7 @@ def _by_environment(table: Table, action: Choice) -> Choice:
     return ()
 
 
-def _guess_action(table: Table) -> Choice:
+def _guess_action(table: LogTable) -> Choice:
     for array in table.arrays:
         if _last(array) in ACTION_NAMES:
             return named(table, array)
@@ -144,7 +144,7 @@ def _guess_action(table: Table) -> Choice:
     )
 
 
-def _commands(table: Table) -> dict[str, list[str]]:
+def _commands(table: LogTable) -> dict[str, list[str]]:
     """The parts of each topic of a recording that carries commands."""
     found: dict[str, list[str]] = {}
     for array, content in table.arrays.items():
@@ -159,7 +159,7 @@ def _is_command(name: str) -> bool:
 
 
 def _by_name(
-    table: Table,
+    table: LogTable,
     action: Choice,
     array_names: Sequence[str],
     words: re.Pattern[str],
@@ -199,7 +199,7 @@ def _by_name(
     return ()
 
 
-def _paired(table: Table, found: Choice, action: Choice) -> Choice:
+def _paired(table: LogTable, found: Choice, action: Choice) -> Choice:
     """By joint name; else in order, where there are as many and no name objects."""
     stems, wanted = _stems(table, found), _stems(table, action)
     if all(stem and stems.count(stem) == 1 for stem in wanted):
@@ -210,7 +210,7 @@ def _paired(table: Table, found: Choice, action: Choice) -> Choice:
     return found if all(w == s or w not in stems for w, s in pairs) else ()
 
 
-def _stems(table: Table, choice: Choice) -> list[str]:
+def _stems(table: LogTable, choice: Choice) -> list[str]:
     """The joint of each column; empty of one that has only a place in its array."""
     has_name = [
         table.arrays[array].named or len(table.arrays[array].columns) == 1
@@ -220,7 +220,7 @@ def _stems(table: Table, choice: Choice) -> list[str]:
     return [_stem(label) if named else "" for label, named in labels]
 
 
-def _labels(table: Table) -> Iterator[tuple[str, int, str]]:
+def _labels(table: LogTable) -> Iterator[tuple[str, int, str]]:
     for array, content in table.arrays.items():
         for column, label in enumerate(content.columns):
             yield array, column, label.lower()

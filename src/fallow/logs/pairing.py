@@ -17,7 +17,7 @@ from fallow.logs.columns import Columns
 from fallow.logs.commands import Commands
 from fallow.logs.lag import Intervals, find_lag
 from fallow.logs.streams import Stream
-from fallow.logs.table import MIN_ROWS, Choice, Chosen, Paired, Table, pieces
+from fallow.logs.table import MIN_ROWS, Choice, Chosen, LogTable, Paired, pieces
 
 PAUSE_S = 1.0
 """States further apart than this, and than ten steps, begin a new episode."""
@@ -43,7 +43,7 @@ class Part:
 
 
 def pair(
-    table: Table,
+    table: LogTable,
     recordings: Sequence[Sequence[Stream]],
     chosen: Chosen,
     columns: Columns,
@@ -84,7 +84,7 @@ def pair(
 
 
 @dataclass(frozen=True)
-class Acted:
+class PairedEpisode:
     """One episode with its actions."""
 
     time_s: np.ndarray  # (T + 1,)
@@ -92,18 +92,18 @@ class Acted:
     action: np.ndarray  # (T, d)
 
 
-def _acted(part: Part, method: str, lag_s: float) -> Iterator[Acted]:
+def _acted(part: Part, method: str, lag_s: float) -> Iterator[PairedEpisode]:
     """The episodes of a recording, from the first command on."""
     for time_s, velocity in zip(part.time_s, part.velocity, strict=True):
         start_s, stop_s = time_s[:-1] - lag_s, time_s[1:] - lag_s
         seen_s = start_s if method == "mean" else (start_s + stop_s) / 2
         begun = int(np.searchsorted(seen_s, part.commands.first_s))
         action = getattr(part.commands, method)(start_s[begun:], stop_s[begun:])
-        yield Acted(time_s[begun:], velocity[begun:], action)
+        yield PairedEpisode(time_s[begun:], velocity[begun:], action)
 
 
 def _part(
-    table: Table, streams: Sequence[Stream], chosen: Chosen, columns: Columns
+    table: LogTable, streams: Sequence[Stream], chosen: Chosen, columns: Columns
 ) -> Part | None:
     """One recording's states and commands; None where it lacks a chosen column."""
     states = _located(table, streams, chosen.velocity)
@@ -137,7 +137,7 @@ def _part(
 
 
 def _located(
-    table: Table, streams: Sequence[Stream], choice: Choice
+    table: LogTable, streams: Sequence[Stream], choice: Choice
 ) -> list[tuple[Stream, tuple[int, ...], tuple[int, ...]]] | None:
     """The streams of chosen columns, each with its columns and their places."""
     by_label: dict[str, tuple[Stream, int]] = {}

@@ -24,15 +24,15 @@ def simulate(
 
     Everything follows from the arguments. An existing file is not overwritten.
     """
-    options.whole("simulate", "episodes", n_episodes, at_least=1)
-    options.whole("simulate", "seed", seed, at_least=0)
+    options.check_int("simulate", "episodes", n_episodes, at_least=1)
+    options.check_int("simulate", "seed", seed, at_least=0)
     if path.exists():
         raise FallowError(f"{path} is there already; remove it or choose another file")
     world_seed = seeds.derive(seed, "simulated worlds")
     worlds = Worlds(task, condition, world_seed, n_threads=1)
     policy = Scripted(worlds.n_actuators, worlds.control_step_s, seed)
     n_steps = EPISODE_FRAMES // worlds.action_repeat
-    with files.whole(path) as part, Recorder(worlds, part) as recorder:
+    with files.write_atomic(path) as part, Recorder(worlds, part) as recorder:
         for episode in range(n_episodes):
             for action in policy.actions(episode, n_steps).astype(np.float32):
                 step = worlds.step(action[None, None])

@@ -34,7 +34,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Point:
+class TrajectoryPoint:
     """One point of a trajectory: its parts by name, and when it is reached."""
 
     after_ns: int
@@ -51,7 +51,9 @@ class Collector:
         self._times: dict[tuple[str, tuple[str, ...]], array] = {}
         self._values: dict[tuple[str, tuple[str, ...]], array] = {}
         self._commands: set[str] = set()
-        self._trajectories: dict[str, list[tuple[int, tuple[str, ...], list[Point]]]]
+        self._trajectories: dict[
+            str, list[tuple[int, tuple[str, ...], list[TrajectoryPoint]]]
+        ]
         self._trajectories = defaultdict(list)
 
     def add(
@@ -82,7 +84,11 @@ class Collector:
         self._append(name, known, time_ns, row)
 
     def add_trajectory(
-        self, topic: str, joints: Sequence[str], start_ns: int, points: list[Point]
+        self,
+        topic: str,
+        joints: Sequence[str],
+        start_ns: int,
+        points: list[TrajectoryPoint],
     ) -> None:
         """One message that replaces the trajectory before it from `start_ns` on."""
         self._count(sum(16 * len(v) + 200 for p in points for v in p.parts.values()))
@@ -108,7 +114,9 @@ class Collector:
         return start_ns, found
 
     def _follow(
-        self, topic: str, messages: list[tuple[int, tuple[str, ...], list[Point]]]
+        self,
+        topic: str,
+        messages: list[tuple[int, tuple[str, ...], list[TrajectoryPoint]]],
     ) -> None:
         """Hold each point from when it is reached to the next point's time.
 

@@ -70,7 +70,7 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Table:
+class LogTable:
     """A file's arrays by name, and what it says about itself."""
 
     source: str

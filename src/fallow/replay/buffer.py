@@ -132,7 +132,7 @@ class Buffer:
     ) -> None:
         """Store a finished episode of one world: arrays with a leading axis of rows."""
         ledger = self.ledger
-        options.whole("add_episode", "world", world, at_least=0)
+        options.check_int("add_episode", "world", world, at_least=0)
         if world >= ledger.n_worlds:
             raise FallowError(f"there is no world {world}; there are {ledger.n_worlds}")
         lengths = {len(values) for values in episode.values()}

@@ -33,8 +33,8 @@ class Ledger:
     """Ledger of one buffer."""
 
     def __init__(self, n_worlds: int, capacity_transitions: int, seed: int = 0) -> None:
-        options.whole("buffer", "n_worlds", n_worlds, 1, MAX_WORLDS)
-        options.whole(
+        options.check_int("buffer", "n_worlds", n_worlds, 1, MAX_WORLDS)
+        options.check_int(
             "buffer", "capacity_transitions", capacity_transitions, 1, MAX_TRANSITIONS
         )
         self.n_worlds = n_worlds

@@ -76,8 +76,8 @@ class Sampler:
         With `within_episodes` each of them lies in one finished episode.
         """
         if not (batch > 0 and length > 0):
-            options.whole("sample", "batch", batch, at_least=1)
-            options.whole("sample", "length", length, at_least=1)
+            options.check_int("sample", "batch", batch, at_least=1)
+            options.check_int("sample", "length", length, at_least=1)
         parts = self.parts()
         if not parts:
             self._explain_empty()

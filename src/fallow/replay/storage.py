@@ -28,7 +28,7 @@ class Field(NamedTuple):
     dtype: str = "float32"
 
 
-class Place(NamedTuple):
+class FieldPlace(NamedTuple):
     """Where a field stands: which group, which columns, and how it comes back."""
 
     group: str
@@ -45,7 +45,7 @@ class Layout:
     """How fields are packed; shared by bytes on the host and on an accelerator."""
 
     fields: dict[str, Field]
-    places: dict[str, Place]
+    places: dict[str, FieldPlace]
     widths: dict[str, int]
     """Columns of each group, by the type it stores."""
 
@@ -57,7 +57,7 @@ class Layout:
                 "is_first is stored by itself; leave it out of the fields"
             )
         fields = {**given, IS_FIRST: Field((), "bool")}
-        places: dict[str, Place] = {}
+        places: dict[str, FieldPlace] = {}
         widths: dict[str, int] = {}
         for name, field in fields.items():
             if np.dtype(field.dtype).hasobject:
@@ -70,7 +70,9 @@ class Layout:
             widths[group] = start + math.prod(field.shape)
             columns = slice(start, widths[group]) if field.shape else start
             shape = field.shape if len(field.shape) > 1 else None
-            places[name] = Place(group, columns, shape, None if group == own else own)
+            places[name] = FieldPlace(
+                group, columns, shape, None if group == own else own
+            )
         return cls(fields, places, widths)
 
     @cached_property

@@ -207,9 +207,9 @@ def _check_experiment(
             "number for each: call it once for each setting"
         )
     for name, count in counts.items():
-        options.whole("tradeoff", name, count, at_least=1)
-    options.whole("tradeoff", "n_repetitions", n_repetitions, at_least=2)
-    options.whole("tradeoff", "seed", seed, at_least=0)
+        options.check_int("tradeoff", name, count, at_least=1)
+    options.check_int("tradeoff", "n_repetitions", n_repetitions, at_least=2)
+    options.check_int("tradeoff", "seed", seed, at_least=0)
 
 
 def _checked(**arguments: Numbers) -> list[np.ndarray]:
@@ -228,10 +228,10 @@ def _checked(**arguments: Numbers) -> list[np.ndarray]:
 
 def _check(name: str, value: float) -> None:
     if name.startswith("n_"):
-        options.number("tradeoff", name, value, above=0)
+        options.check_number("tradeoff", name, value, above=0)
     elif name == "offset":
-        options.number("tradeoff", name, value)
+        options.check_number("tradeoff", name, value)
     else:
-        options.number("tradeoff", name, value, at_least=0)
+        options.check_number("tradeoff", name, value, at_least=0)
     if name in FRACTIONS and value > 1:
         raise FallowError(f"tradeoff: {name} is {value}; a fraction is at most 1")

@@ -112,7 +112,7 @@ def theory_pictures(study: StudyResults) -> list[Picture]:
     ]
 
 
-def theory_cases(study: StudyResults) -> list[theory.Case]:
+def theory_cases(study: StudyResults) -> list[theory.TheoryCase]:
     """All conditions that change gains, with every window of recency."""
     returns, found = study.returns, []
     for setting in returns.settings:
@@ -131,7 +131,7 @@ def theory_cases(study: StudyResults) -> list[theory.Case]:
                 for at in frames
             )
             found.append(
-                theory.Case(_short(condition), offset, shares, own.mean, own.se)
+                theory.TheoryCase(_short(condition), offset, shares, own.mean, own.se)
             )
     return found
 
@@ -140,7 +140,7 @@ def _series(
     study: StudyResults, settings: Sequence[Setting], rules: Sequence[str], where: Where
 ) -> list[sweeps.Series]:
     """By window and set of trunks; `none` gives way to a gain of 1 that was run."""
-    found: dict[tuple[int, str], dict[float, sweeps.Point]] = defaultdict(dict)
+    found: dict[tuple[int, str], dict[float, sweeps.SweepPoint]] = defaultdict(dict)
     ordered = sorted(settings, key=lambda setting: setting.condition != NO_CHANGE)
     for rule in rules:
         for setting in ordered:
@@ -149,17 +149,17 @@ def _series(
             if x is None or advantage.mean is None:
                 continue
             auc = setting_auc(study.returns, setting)
-            point = sweeps.Point(x, advantage.mean, advantage.se, auc)
+            point = sweeps.SweepPoint(x, advantage.mean, advantage.se, auc)
             found[window_of(rule) or 0, setting.trunk_set][x] = point
     return [sweeps.Series(*key, tuple(own.values())) for key, own in found.items()]
 
 
-Place = tuple[str, str, str]
+PaperRow = tuple[str, str, str]
 
 
-def _places(study: StudyResults) -> dict[Place, list[Setting]]:
+def _places(study: StudyResults) -> dict[PaperRow, list[Setting]]:
     """Settings by task, agent and preset."""
-    found: dict[Place, list[Setting]] = defaultdict(list)
+    found: dict[PaperRow, list[Setting]] = defaultdict(list)
     for setting in study.returns.settings:
         found[setting.task, setting.agent, setting.preset].append(setting)
     return found

@@ -10,7 +10,7 @@ DASH = "–"
 Value = str | float | int | None
 
 
-class Cell(Protocol):
+class TableCell(Protocol):
     """One cell: for people as text, for programs as named values."""
 
     def text(self) -> str:
@@ -49,7 +49,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanCell:
     """Mean ± standard error, and of how many seeds; a dash where there is no mean."""
 
     mean: float | None
@@ -62,7 +62,7 @@ class Estimate:
     """Where no mean is known but its sign is: shown as < 0 or > 0."""
 
     @classmethod
-    def of(cls, summary: Summary, digits: int = 0, signed: bool = False) -> "Estimate":
+    def of(cls, summary: Summary, digits: int = 0, signed: bool = False) -> "MeanCell":
         """That of a summary."""
         own = (summary.mean, summary.se, summary.n, summary.n_expected)
         return cls(*own, digits=digits, signed=signed)
@@ -116,12 +116,12 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A title, named columns, rows of cells, and notes below."""
 
     title: str
     head: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     notes: tuple[str, ...] = ()
     n_labels: int = 1
     """Columns at the left that say what a row is."""

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fallow.report.cells import (
-    Cell,
     Count,
-    Estimate,
+    MeanCell,
     Number,
+    ReportTable,
     Span,
-    Table,
+    TableCell,
     Words,
     digits_for,
 )
@@ -52,7 +52,7 @@ class Line:
     rule: str
     against: str = BASELINE
     published: Published | None = None
-    extra: tuple[Cell, ...] = ()
+    extra: tuple[TableCell, ...] = ()
     """Cells between the labels and our value."""
 
 
@@ -63,7 +63,7 @@ def values_table(
     entries: Sequence[Entry],
     notes: Sequence[str] = (),
     signed: bool = False,
-) -> Table:
+) -> ReportTable:
     """A column for each rule, `rules` naming them; the paper's row below ours."""
     summaries = [own for entry in entries for own in entry.ours.values()]
     digits = digits_for([own.mean for own in summaries])
@@ -71,8 +71,8 @@ def values_table(
     with_auc = any(e.auc is not None or e.paper_auc is not None for e in entries)
 
     def row(
-        labels: Sequence[Words], whose: str, auc: float | None, own: Iterable[Cell]
-    ) -> tuple[Cell, ...]:
+        labels: Sequence[Words], whose: str, auc: float | None, own: Iterable[TableCell]
+    ) -> tuple[TableCell, ...]:
         names = (*labels, Words(whose)) if with_paper else labels
         return *names, *((Number(auc),) if with_auc else ()), *own
 
@@ -86,7 +86,7 @@ def values_table(
             labels = [Words(label, blank=True) for label in entry.labels]
             rows.append(row(labels, PAPER, entry.paper_auc, paper))
     columns = (*head, *((WHOSE,) if with_paper else ()))
-    return Table(
+    return ReportTable(
         title=title,
         head=(*columns, *((AUC,) if with_auc else ()), *rules.values()),
         rows=tuple(rows),
@@ -102,7 +102,7 @@ def differences_table(
     lines: Sequence[Line],
     notes: Sequence[str] = (),
     extra_head: Sequence[str] = (),
-) -> Table:
+) -> ReportTable:
     """A row for each paired difference, with its intervals and the paper's value."""
     found = [difference(returns, x.setting, x.rule, x.against) for x in lines]
     digits = digits_for([own.mean for own in found])
@@ -112,8 +112,8 @@ def differences_table(
     rows = []
     for line, own, less in zip(lines, found, calm, strict=True):
         name = f"{rule_name(line.rule)} - {rule_name(line.against)}"
-        cells: list[Cell] = [Words(text) for text in (*line.labels, name)]
-        cells += [*line.extra, Estimate.of(own, digits, signed=True)]
+        cells: list[TableCell] = [Words(text) for text in (*line.labels, name)]
+        cells += [*line.extra, MeanCell.of(own, digits, signed=True)]
         if with_paper:
             cells.append(_published(line.published, digits, signed=True))
             paper_sign = line.published.sign if line.published else 0
@@ -128,7 +128,7 @@ def differences_table(
     # a rule that was never run without a change is not left out of anything
     compared = [own for own in calm if own is not None and own.n]
     missing = [m for own in (*found, *compared) for m in own.missing]
-    return Table(
+    return ReportTable(
         title=title,
         head=(
             *head,
@@ -216,11 +216,11 @@ def _less_none(returns: Returns, line: Line) -> Summary | None:
     return difference_less_none(returns, setting, line.rule, line.against)
 
 
-def _estimate(own: Summary | None, digits: int, signed: bool) -> Estimate:
-    return Estimate(None) if own is None else Estimate.of(own, digits, signed)
+def _estimate(own: Summary | None, digits: int, signed: bool) -> MeanCell:
+    return MeanCell(None) if own is None else MeanCell.of(own, digits, signed)
 
 
-def _published(own: Published | None, digits: int, signed: bool) -> Estimate:
+def _published(own: Published | None, digits: int, signed: bool) -> MeanCell:
     if own is None:
-        return Estimate(None)
-    return Estimate(own.mean, own.se, digits=digits, signed=signed, sign=own.sign)
+        return MeanCell(None)
+    return MeanCell(own.mean, own.se, digits=digits, signed=signed, sign=own.sign)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from fallow.report.cells import Cell, Estimate, Table, Words, digits_for
+from fallow.report.cells import MeanCell, ReportTable, TableCell, Words, digits_for
 from fallow.report.comparing import sign_words
 from fallow.report.names import (
     baseline_of,
@@ -71,7 +71,9 @@ def content_of(one: StudyResults, other: StudyResults) -> Content:
     )
 
 
-def differences(one: StudyResults, other: StudyResults, names: Sequence[str]) -> Table:
+def differences(
+    one: StudyResults, other: StudyResults, names: Sequence[str]
+) -> ReportTable:
     """What every rule gained over the baseline, in both studies."""
     found: list[tuple[Setting, str, str, list[Summary]]] = []
     both = [study.returns for study in (one, other)]
@@ -89,18 +91,18 @@ def differences(one: StudyResults, other: StudyResults, names: Sequence[str]) ->
     digits = digits_for([own.mean for *_, pair in found for own in pair])
     rows = tuple(_row(*line, digits) for line in found)
     head = ("Where", "Change", "Difference", *names, "same sign")
-    return Table("What each rule gained, in both studies", head, rows, NOTES, 3)
+    return ReportTable("What each rule gained, in both studies", head, rows, NOTES, 3)
 
 
 def _row(
     setting: Setting, rule: str, against: str, pair: Sequence[Summary], digits: int
-) -> tuple[Cell, ...]:
+) -> tuple[TableCell, ...]:
     place = f"{setting.task}, {setting.agent}, {setting.preset}"
     return (
         Words(place),
         Words(condition_name(setting.condition)),
         Words(f"{rule_name(rule)} - {rule_name(against)}"),
-        *(Estimate.of(own, digits, signed=True) for own in pair),
+        *(MeanCell.of(own, digits, signed=True) for own in pair),
         Words(sign_words(pair[0].mean, pair[1].mean, digits)),
     )
 

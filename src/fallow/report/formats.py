@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from fallow.core import files
-from fallow.report.cells import Cell, Table
+from fallow.report.cells import ReportTable, TableCell
 
 MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
 LATEX_SPECIAL = {
@@ -36,7 +36,7 @@ SIGNED = re.compile(r"(?<![\w.])([+-]\d[\d.]*|(?<=\s)-(?=\s))")
 """A number with a sign, or a minus; LaTeX sets them as mathematics."""
 
 
-def terminal(table: Table) -> RichTable:
+def terminal(table: ReportTable) -> RichTable:
     """For rich; nothing in a name is read as markup."""
     shown = RichTable(
         title=Text(_line(table.title)),
@@ -54,7 +54,7 @@ def terminal(table: Table) -> RichTable:
     return shown
 
 
-def markdown(table: Table) -> str:
+def markdown(table: ReportTable) -> str:
     """A pipe table below its title, notes after it."""
     rule = [" --- " if i < table.n_labels else " ---: " for i in range(len(table.head))]
     lines = [
@@ -69,7 +69,7 @@ def markdown(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex(table: Table) -> str:
+def latex(table: ReportTable) -> str:
     """A table environment with booktabs' rules; notes below in small print."""
     n_numbers = len(table.head) - table.n_labels
     lines = [
@@ -89,7 +89,7 @@ def latex(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def comma_separated(table: Table) -> str:
+def comma_separated(table: ReportTable) -> str:
     """Csv with a column for each number: mean, s.e., n, ends of intervals.
 
     Nothing is rounded; what is not there is empty. Title and notes are left out.
@@ -111,7 +111,7 @@ def comma_separated(table: Table) -> str:
     return file.getvalue()
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {
+FORMATS: dict[str, Callable[[ReportTable], str]] = {
     "md": markdown,
     "tex": latex,
     "csv": comma_separated,
@@ -119,7 +119,9 @@ FORMATS: dict[str, Callable[[Table], str]] = {
 """By the ending of a file's name."""
 
 
-def write_tables(tables: Sequence[Table], folder: str | Path, stem: str) -> list[Path]:
+def write_tables(
+    tables: Sequence[ReportTable], folder: str | Path, stem: str
+) -> list[Path]:
     """Write each table in every format, as `stem-1.md` and so on; what was written."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -151,9 +153,9 @@ def _latex_plain(text: str) -> str:
     return re.sub("-(?=-)", "-{}", "".join(LATEX_SPECIAL.get(c, c) for c in text))
 
 
-def _names(table: Table, place: int) -> Sequence[str]:
+def _names(table: ReportTable, place: int) -> Sequence[str]:
     """Of a column's values, in the order in which its cells bring them."""
-    cells: list[Cell] = [row[place] for row in table.rows]
+    cells: list[TableCell] = [row[place] for row in table.rows]
     found = dict.fromkeys(name for cell in cells for name in cell.values())
     return list(found) or [""]
 

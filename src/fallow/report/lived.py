@@ -11,7 +11,7 @@ from fallow.diagnosis import figures
 from fallow.dynamics.schedules import Drift
 from fallow.logs.history import History, read_history
 from fallow.report import drawn, estimates, rendering, strips
-from fallow.report.cells import Table
+from fallow.report.cells import ReportTable
 from fallow.report.names import condition_name, rule_name
 from fallow.report.saving import Picture, file_name
 from fallow.report.selector_table import selector_tables
@@ -37,7 +37,7 @@ class Shown:
     films: list[tuple[str, str, bytes]] = field(default_factory=list)
     """(name, caption, animated WebP)."""
     notes: list[str] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ReportTable] = field(default_factory=list)
 
 
 def ages_drawn(study: StudyResults) -> Shown:
@@ -75,8 +75,8 @@ def responses(study: StudyResults) -> Shown:
     cases = _cases(study)
     results = estimator.evaluate(cases, study.returns)
     whole = estimator.evaluate(cases, study.returns, cut_episodes={})
-    judged = [one for one in results if isinstance(one, estimator.Judgement)]
-    unjudged = [one for one in results if isinstance(one, estimator.Unjudged)]
+    judged = [one for one in results if isinstance(one, estimator.SelectorResult)]
+    unjudged = [one for one in results if isinstance(one, estimator.UnreadHistory)]
     shown = Shown(notes=[one.reason for one in unjudged])
     if judged:
         shown.tables.extend(selector_tables(results, whole))
@@ -145,7 +145,7 @@ def _remark(study: StudyResults, branch: PlannedBranch) -> str:
     return f"{summary.mean:.0f}{error}"
 
 
-def _trace(judgement: estimator.Judgement) -> Picture:
+def _trace(judgement: estimator.SelectorResult) -> Picture:
     case = judgement.case
     condition = case.setting.condition
     figure = figures.trace(
@@ -165,7 +165,7 @@ def _trace(judgement: estimator.Judgement) -> Picture:
     return Picture(name, condition_name(condition), caption, figure)
 
 
-def _plane(judged: Sequence[estimator.Judgement]) -> list[Picture]:
+def _plane(judged: Sequence[estimator.SelectorResult]) -> list[Picture]:
     """Both gates, where a history has a place between them."""
     decisions = [one.decision for one in judged]
     placed = [d for d in decisions if None not in (d.auc.value, d.magnitude.value)]
@@ -185,7 +185,7 @@ def _changes(word: str, episodes: tuple[int, ...]) -> str:
     return f"{word} at episode {listed(episodes)}" if episodes else f"none {word}"
 
 
-def _cases(study: StudyResults) -> list[estimator.Case]:
+def _cases(study: StudyResults) -> list[estimator.SelectorCase]:
     """Passive branches that have both histories."""
     found = []
     for branch in study.branches:
@@ -194,13 +194,15 @@ def _cases(study: StudyResults) -> list[estimator.Case]:
         if branch.rule == BASELINE and history is not None and trunk is not None:
             setting = study.setting(branch)
             place = (setting, branch.seed, branch.trunk)
-            found.append(estimator.Case(*place, trunk, history))
+            found.append(estimator.SelectorCase(*place, trunk, history))
     return found
 
 
-def _one_each(judged: Sequence[estimator.Judgement]) -> list[estimator.Judgement]:
+def _one_each(
+    judged: Sequence[estimator.SelectorResult],
+) -> list[estimator.SelectorResult]:
     """The first of every condition."""
-    first: dict[str, estimator.Judgement] = {}
+    first: dict[str, estimator.SelectorResult] = {}
     for judgement in judged:
         first.setdefault(judgement.case.setting.condition, judgement)
     return list(first.values())

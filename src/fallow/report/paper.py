@@ -30,7 +30,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Place:
+class PaperRow:
     """One row of a table: where rules are compared, and what the paper calls it."""
 
     labels: tuple[str, ...]
@@ -39,7 +39,7 @@ class Place:
     condition: str
 
 
-Key = tuple[Place, str]
+Key = tuple[PaperRow, str]
 """A place and a rule."""
 
 
@@ -51,23 +51,23 @@ class PaperTable:
     title: str
     head: tuple[str, ...]
     """Names of the label columns."""
-    places: tuple[Place, ...]
+    places: tuple[PaperRow, ...]
     rules: tuple[str, ...]
     returns: Mapping[Key, Published] = field(default_factory=dict)
     differences: Mapping[Key, Published] = field(default_factory=dict)
     """Of a rule less `passive`."""
-    auc: Mapping[Place, float] = field(default_factory=dict)
+    auc: Mapping[PaperRow, float] = field(default_factory=dict)
     remarks: Mapping[Key, str] = field(default_factory=dict)
     """What the paper's text says of a cell beside its number."""
 
-    def rules_at(self, place: Place) -> tuple[str, ...]:
+    def rules_at(self, place: PaperRow) -> tuple[str, ...]:
         """The rules that the paper has a number for."""
         known = {
             rule for own, rule in (*self.returns, *self.differences) if own == place
         }
         return tuple(rule for rule in self.rules if rule in known)
 
-    def difference(self, place: Place, rule: str) -> Published | None:
+    def difference(self, place: PaperRow, rule: str) -> Published | None:
         """As printed, or else that of the printed means, which then has no s.e.
 
         The mean of paired differences is the difference of the means.
@@ -81,15 +81,15 @@ class PaperTable:
 
 
 def _row(
-    table: str, place: Place, **numbers: tuple[float, float]
+    table: str, place: PaperRow, **numbers: tuple[float, float]
 ) -> dict[Key, Published]:
     return {(place, rule): Published(*one, table) for rule, one in numbers.items()}
 
 
-_GAIN = Place(("Gain reduction",), WALKER, DREAMER, "gain")
-_DAMAGE = Place(("Actuator damage",), WALKER, DREAMER, "damage")
-_RECURRING = Place(("Recurring",), WALKER, DREAMER, "recurring")
-_NONE = Place(("No change",), WALKER, DREAMER, "none")
+_GAIN = PaperRow(("Gain reduction",), WALKER, DREAMER, "gain")
+_DAMAGE = PaperRow(("Actuator damage",), WALKER, DREAMER, "damage")
+_RECURRING = PaperRow(("Recurring",), WALKER, DREAMER, "recurring")
+_NONE = PaperRow(("No change",), WALKER, DREAMER, "none")
 _I, _II, _III = "Table I", "Table II", "Table III"
 _A, _B, _C = "Section VI-A", "Section VI-B", "Section VI-C"
 
@@ -149,12 +149,12 @@ TABLE2 = PaperTable(
     remarks={(_RECURRING, "reset"): "less than Passive in all five seeds"},
 )  # fmt: skip
 
-_CHEETAH_DAMAGE = Place(("Cheetah", "Damage"), CHEETAH, DREAMER, "damage")
-_CHEETAH_RECURRING = Place(("Cheetah", "Recurring"), CHEETAH, DREAMER, "recurring")
-_TDMPC_DAMAGE = Place(("TD-MPC2", "Damage"), WALKER, TDMPC, "damage")
-_TDMPC_RECURRING = Place(("TD-MPC2", "Recurring"), WALKER, TDMPC, "recurring")
-_RWRL_DAMPING = Place(("RWRL", "Recurring"), WALKER, DREAMER, "damping")
-_RWRL_FRICTION = Place(("RWRL", "Friction"), WALKER, DREAMER, "friction")
+_CHEETAH_DAMAGE = PaperRow(("Cheetah", "Damage"), CHEETAH, DREAMER, "damage")
+_CHEETAH_RECURRING = PaperRow(("Cheetah", "Recurring"), CHEETAH, DREAMER, "recurring")
+_TDMPC_DAMAGE = PaperRow(("TD-MPC2", "Damage"), WALKER, TDMPC, "damage")
+_TDMPC_RECURRING = PaperRow(("TD-MPC2", "Recurring"), WALKER, TDMPC, "recurring")
+_RWRL_DAMPING = PaperRow(("RWRL", "Recurring"), WALKER, DREAMER, "damping")
+_RWRL_FRICTION = PaperRow(("RWRL", "Friction"), WALKER, DREAMER, "friction")
 
 TABLE3 = PaperTable(
     name=_III,

@@ -29,7 +29,7 @@ TRIAL_S, RENDER_S = 60, 600
 TRIAL = """
 from fallow.report import rendering
 from fallow.dynamics import Worlds
-view = rendering.View(rendering.context({backend!r}, 64, 64), 32, 32)
+view = rendering.FollowingCamera(rendering.context({backend!r}, 64, 64), 32, 32)
 assert view.picture(Worlds("pendulum-swingup")).any()
 """
 WORK = "import sys; from fallow.report import rendering; rendering.work(sys.argv[1])"
@@ -79,7 +79,7 @@ def context(name: str, width: int, height: int) -> Any:
     return made
 
 
-class View:
+class FollowingCamera:
     """A camera beside a body that follows it; pictures have no background."""
 
     def __init__(self, context: Any, width: int, height: int) -> None:
@@ -199,11 +199,11 @@ def work(place: str) -> None:
     opened = context(job["backend"], FINER * width, FINER * height)
     for index, rows in enumerate(job["rows"]):
         shot = Shot(read_history(_history(folder, index)), 0, rows)
-        seen = list(_film(View(opened, width, height), shot))
+        seen = list(_film(FollowingCamera(opened, width, height), shot))
         np.save(_pictures(folder, index), np.stack(seen))
 
 
-def _film(view: View, shot: Shot) -> Iterator[np.ndarray]:
+def _film(view: FollowingCamera, shot: Shot) -> Iterator[np.ndarray]:
     wanted = list(shot.rows)
     for row, worlds in enumerate(resimulate(shot.history, shot.episode)):
         if wanted and row == wanted[0]:

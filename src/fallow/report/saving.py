@@ -50,7 +50,7 @@ def save(picture: Picture, folder: Path) -> list[Path]:
     with styled():
         for ending, metadata in METADATA.items():
             path = folder / f"{picture.name}.{ending}"
-            with files.whole(path) as part:
+            with files.write_atomic(path) as part:
                 picture.figure.savefig(
                     part, format=ending, metadata=metadata, dpi=PNG_DPI
                 )

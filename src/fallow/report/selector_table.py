@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from fallow.report.cells import (
     DASH,
-    Cell,
     Count,
-    Estimate,
+    MeanCell,
     Number,
+    ReportTable,
     Span,
-    Table,
+    TableCell,
     Words,
 )
 from fallow.report.names import condition_name
@@ -25,8 +25,8 @@ from fallow.study.estimator import (
     FOUND_WITHIN,
     Agreement,
     Change,
-    Judgement,
-    Unjudged,
+    SelectorResult,
+    UnreadHistory,
     agreement,
     is_in,
     is_the_papers,
@@ -62,10 +62,10 @@ NOTES = (
 CUT = "those of the 20k period cut at 314 episodes, as in the paper"
 WHOLE = "all histories whole"
 
-Results = Sequence[Judgement | Unjudged]
+Results = Sequence[SelectorResult | UnreadHistory]
 
 
-def selector_tables(cut: Results, whole: Results) -> list[Table]:
+def selector_tables(cut: Results, whole: Results) -> list[ReportTable]:
     """How often the selector is right, with the paper's cut and without; each decision.
 
     Where the cut changes nothing there is one reading only.
@@ -78,10 +78,10 @@ def selector_tables(cut: Results, whole: Results) -> list[Table]:
 
 
 def _lengths(results: Results) -> list[int]:
-    return [one.n_episodes for one in results if isinstance(one, Judgement)]
+    return [one.n_episodes for one in results if isinstance(one, SelectorResult)]
 
 
-def selector_table(results: Results, reading: str = WHOLE) -> Table:
+def selector_table(results: Results, reading: str = WHOLE) -> ReportTable:
     """One row for each condition, and one for all changes together."""
     bars = agreement(results)
     rows = tuple(_row(results, bar) for bar in bars)
@@ -96,7 +96,7 @@ def selector_table(results: Results, reading: str = WHOLE) -> Table:
             "is left out."
         )
     title = f"Retrospective replay decisions; {reading}"
-    return Table(title, HEAD, rows, tuple(notes))
+    return ReportTable(title, HEAD, rows, tuple(notes))
 
 
 DECISIONS_HEAD = (
@@ -121,10 +121,10 @@ DECISIONS_NOTE = (
 )
 
 
-def decisions_table(results: Results) -> Table:
+def decisions_table(results: Results) -> ReportTable:
     """One row for each history that was judged."""
     order = [bar.condition for bar in agreement(results)]
-    judged = [one for one in results if isinstance(one, Judgement)]
+    judged = [one for one in results if isinstance(one, SelectorResult)]
     judged.sort(
         key=lambda one: (
             order.index(one.case.setting.condition),
@@ -135,10 +135,10 @@ def decisions_table(results: Results) -> Table:
     judged = list({(id(one.case), one.n_episodes): one for one in judged}.values())
     rows = tuple(_decision(one) for one in judged)
     title = "Each decision and what turned out better"
-    return Table(title, DECISIONS_HEAD, rows, (DECISIONS_NOTE,), n_labels=2)
+    return ReportTable(title, DECISIONS_HEAD, rows, (DECISIONS_NOTE,), n_labels=2)
 
 
-def _decision(one: Judgement) -> tuple[Cell, ...]:
+def _decision(one: SelectorResult) -> tuple[TableCell, ...]:
     put = [None if c.error is None else c.episode + c.error for c in one.changes]
     decision = one.decision
     return (
@@ -152,7 +152,7 @@ def _decision(one: Judgement) -> tuple[Cell, ...]:
         Span(decision.interval, 2),
         Number(decision.auc.value),
         Words(one.chosen),
-        Estimate(one.advantage, signed=True),
+        MeanCell(one.advantage, signed=True),
         Words(RIGHT[one.right]),
     )
 
@@ -162,11 +162,14 @@ def _listed(episodes: Sequence[int | None]) -> Words:
     return Words(", ".join(known) or DASH)
 
 
-def _row(results: Sequence[Judgement | Unjudged], bar: Agreement) -> tuple[Cell, ...]:
+def _row(
+    results: Sequence[SelectorResult | UnreadHistory], bar: Agreement
+) -> tuple[TableCell, ...]:
     own = [
         r
         for r in results
-        if isinstance(r, Judgement) and is_in(r.case.setting.condition, bar.condition)
+        if isinstance(r, SelectorResult)
+        and is_in(r.case.setting.condition, bar.condition)
     ]
     changes: list[Change] = [change for one in own for change in one.changes]
     name = "All changes" if bar.condition is None else condition_name(bar.condition)
@@ -188,15 +191,15 @@ def _row(results: Sequence[Judgement | Unjudged], bar: Agreement) -> tuple[Cell,
     )
 
 
-def _true_auc(judgement: Judgement) -> float | None:
+def _true_auc(judgement: SelectorResult) -> float | None:
     return None if judgement.truth is None else judgement.truth.auc
 
 
-def _left_out(results: Sequence[Judgement | Unjudged]) -> list[str]:
+def _left_out(results: Sequence[SelectorResult | UnreadHistory]) -> list[str]:
     notes = []
     for one in results:
         where = f"{one.case.setting.condition}, seed {one.case.seed}"
-        if isinstance(one, Unjudged):
+        if isinstance(one, UnreadHistory):
             notes.append(f"Left out: {where}: {one.reason}.")
         elif one.right is None:
             reason = "no D" if one.advantage is None else "a D of 0"

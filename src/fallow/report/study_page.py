@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from fallow.core import files
 from fallow.core.progress import Track, untracked
 from fallow.report import advantages, lived, pictures
-from fallow.report.cells import Table
+from fallow.report.cells import ReportTable
 from fallow.report.formats import write_tables
 from fallow.report.lived import Shown
 from fallow.report.missing import caveats, counted, missing
@@ -74,7 +74,7 @@ class Section:
     pictures: Sequence[Picture] = ()
     films: Sequence[tuple[str, str, bytes]] = ()
     notes: Sequence[str] = ()
-    tables: Sequence[Table] = ()
+    tables: Sequence[ReportTable] = ()
 
     @property
     def empty(self) -> bool:
@@ -101,7 +101,7 @@ class Content:
     title: str
     about: str
     verdicts: Sequence[Verdict]
-    tables: Sequence[Table]
+    tables: Sequence[ReportTable]
     sections: Sequence[Section]
     facts: Mapping[str, str] = field(default_factory=dict)
     plan: str = ""
@@ -142,7 +142,7 @@ def write_page(content: Content, path: Path, track: Track = untracked) -> Path:
         save(picture, figures)
     for section in content.sections:
         for name, _, film in section.films:
-            with files.whole(figures / f"{name}.webp") as part:
+            with files.write_atomic(figures / f"{name}.webp") as part:
                 part.write_bytes(film)
     files.write_text(path, render(content))
     return path
@@ -224,7 +224,7 @@ def grouped(lines: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def tables(study: StudyResults) -> list[Table]:
+def tables(study: StudyResults) -> list[ReportTable]:
     """The tables of a study, in the paper's layout where it is one of the paper's."""
     if not study.rows:
         return []

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fallow.report.cells import Number, Table
+from fallow.report.cells import Number, ReportTable
 from fallow.report.comparing import AUC, Line, differences_table
 from fallow.report.paper import (
     RECURRENCE_TEXT,
@@ -38,7 +38,7 @@ HEADS = {
 }
 
 
-def sweep_tables(returns: Returns, name: str) -> list[Table]:
+def sweep_tables(returns: Returns, name: str) -> list[ReportTable]:
     """One sweep, once for each task, agent and preset; none if nothing was swept."""
     groups: dict[tuple[str, str, str], list[Setting]] = {}
     for one in returns.settings:
@@ -53,7 +53,7 @@ def published(condition: str, trunk_set: str = "") -> Published | None:
     return next((SWEEP[condition, s] for s in sets if (condition, s) in SWEEP), None)
 
 
-def _table(returns: Returns, name: str, settings: Sequence[Setting]) -> Table:
+def _table(returns: Returns, name: str, settings: Sequence[Setting]) -> ReportTable:
     one = settings[0]
     lines = [line for s in _each_once(settings) for line in _lines(returns, name, s)]
     lines.sort(key=lambda pair: pair[0], reverse=name == "magnitude")

@@ -32,7 +32,7 @@ AUC_LOOK = Look(AXIS, (0, (1, 1.2)), "x")
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """The advantage at one setting of what is varied."""
 
     x: float
@@ -51,7 +51,7 @@ class Series:
     window_transitions: int
     trunk_set: str
     """Empty where a study has one set only."""
-    points: tuple[Point, ...]
+    points: tuple[SweepPoint, ...]
 
     @property
     def name(self) -> str:
@@ -111,7 +111,7 @@ def figure(panels: Sequence[Panel]) -> Figure:
         return drawn
 
 
-def _points(sweep: Sweep) -> Iterable[Point]:
+def _points(sweep: Sweep) -> Iterable[SweepPoint]:
     return (point for series in sweep for point in series.points)
 
 

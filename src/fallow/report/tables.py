@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from fallow.core.results import ResultRow
 from fallow.dynamics.schedules import SHIFT_FRAME
-from fallow.report.cells import Estimate, Table
+from fallow.report.cells import MeanCell, ReportTable
 from fallow.report.comparing import (
     Entry,
     Line,
@@ -22,7 +22,7 @@ from fallow.report.names import (
     setting_order,
     where,
 )
-from fallow.report.paper import TABLES, PaperTable, Place
+from fallow.report.paper import TABLES, PaperRow, PaperTable
 from fallow.report.sweep_tables import SWEEPS, sweep_tables
 from fallow.study.named import paper_text
 from fallow.study.statistics import (
@@ -44,7 +44,7 @@ def tables_of(
     seeds: Sequence[int] | None = None,
     n_evaluations: int | None = None,
     trunk_sets: Mapping[str, str] | None = None,
-) -> list[Table]:
+) -> list[ReportTable]:
     """All tables of a study from its rows; `name` is the study's.
 
     `table1` to `table3` and the sweeps come in the paper's layout, any other as one
@@ -55,9 +55,9 @@ def tables_of(
     return tables_of_returns(returns, name)
 
 
-def tables_of_returns(returns: Returns, name: str = "") -> list[Table]:
+def tables_of_returns(returns: Returns, name: str = "") -> list[ReportTable]:
     """The same from returns."""
-    made: list[Table] = []
+    made: list[ReportTable] = []
     if name in TABLES:
         made = paper_tables(returns, TABLES[name])
     elif name in SWEEPS:
@@ -65,7 +65,7 @@ def tables_of_returns(returns: Returns, name: str = "") -> list[Table]:
     return made or general_tables(returns)
 
 
-def paper_tables(returns: Returns, layout: PaperTable) -> list[Table]:
+def paper_tables(returns: Returns, layout: PaperTable) -> list[ReportTable]:
     """One of the paper's tables, once for each preset and set of trunks."""
     own = {(place.task, place.agent) for place in layout.places}
     sets = sorted(
@@ -82,7 +82,7 @@ def paper_tables(returns: Returns, layout: PaperTable) -> list[Table]:
     ]
 
 
-def general_tables(returns: Returns) -> list[Table]:
+def general_tables(returns: Returns) -> list[ReportTable]:
     """Conditions and rules of each task, agent, preset and set of trunks."""
     groups: dict[str, list[Setting]] = {}
     for setting in sorted(returns.settings, key=setting_order):
@@ -90,7 +90,7 @@ def general_tables(returns: Returns) -> list[Table]:
     tables = []
     for title, settings in groups.items():
         places = {
-            Place(
+            PaperRow(
                 (condition_name(one.condition),), one.task, one.agent, one.condition
             ): one
             for one in settings
@@ -102,7 +102,7 @@ def general_tables(returns: Returns) -> list[Table]:
 
 def _paper_set(
     returns: Returns, layout: PaperTable, preset: str, trunk_set: str
-) -> list[Table]:
+) -> list[ReportTable]:
     layout = _with_ours(returns, layout, preset, trunk_set)
     here = [
         s for s in returns.settings if (s.preset, s.trunk_set) == (preset, trunk_set)
@@ -122,7 +122,7 @@ def _settings(returns: Returns, preset: str, trunk_set: str) -> list[Setting]:
     return [one for one in returns.settings if (one.preset, one.trunk_set) == wanted]
 
 
-def _reading(place: Place, settings: Sequence[Setting]) -> Setting | None:
+def _reading(place: PaperRow, settings: Sequence[Setting]) -> Setting | None:
     """Our setting of one of the paper's rows, in whatever reading we have it."""
     found = [
         one
@@ -134,7 +134,7 @@ def _reading(place: Place, settings: Sequence[Setting]) -> Setting | None:
     return next(iter(exact or sorted(found, key=setting_order)), None)
 
 
-def _labels(place: Place, setting: Setting) -> tuple[str, ...]:
+def _labels(place: PaperRow, setting: Setting) -> tuple[str, ...]:
     """What a row is called; a reading that is not the default says so."""
     if place.condition == setting.condition:
         return place.labels
@@ -153,7 +153,7 @@ def _with_ours(
         (place.task, place.agent): place.labels[:-1] for place in layout.places[::-1]
     }
     more = [
-        Place(
+        PaperRow(
             (*firsts[one.task, one.agent], condition_name(one.condition)),
             one.task,
             one.agent,
@@ -166,8 +166,8 @@ def _with_ours(
 
 
 def _tables(
-    returns: Returns, layout: PaperTable, places: Mapping[Place, Setting]
-) -> list[Table]:
+    returns: Returns, layout: PaperTable, places: Mapping[PaperRow, Setting]
+) -> list[ReportTable]:
     """What was reached, what was gained, and what was reached in each regime."""
     columns = _columns(returns, layout, places)
     notes = _made_of(returns, tuple(places.values()))
@@ -186,7 +186,7 @@ Columns = dict[str, str]
 
 
 def _columns(
-    returns: Returns, layout: PaperTable, places: Mapping[Place, Setting]
+    returns: Returns, layout: PaperTable, places: Mapping[PaperRow, Setting]
 ) -> Columns:
     """The paper's rules in our reading, then those that it does not have."""
     ours = {rule for setting in places.values() for rule in returns.rules(setting)}
@@ -200,10 +200,10 @@ def _columns(
 def _reached(
     returns: Returns,
     layout: PaperTable,
-    places: Mapping[Place, Setting],
+    places: Mapping[PaperRow, Setting],
     columns: Columns,
     notes: Sequence[str],
-) -> Table:
+) -> ReportTable:
     names = {rule: rule_name(rule) for rule in columns}
     entries = [
         Entry(
@@ -228,10 +228,10 @@ def _reached(
 def _gains(
     returns: Returns,
     layout: PaperTable,
-    places: Mapping[Place, Setting],
+    places: Mapping[PaperRow, Setting],
     columns: Columns,
     notes: Sequence[str],
-) -> Table:
+) -> ReportTable:
     """As Table III: differences from `passive` in place of returns."""
     rules = {rule: paper for rule, paper in columns.items() if rule != BASELINE}
     names = {rule: f"{rule_name(rule)} - {rule_name(BASELINE)}" for rule in rules}
@@ -254,7 +254,7 @@ def _gains(
 def _lines(
     returns: Returns,
     layout: PaperTable,
-    places: Mapping[Place, Setting],
+    places: Mapping[PaperRow, Setting],
     columns: Columns,
 ) -> list[Line]:
     lines = []
@@ -277,7 +277,7 @@ def _lines(
 def _expected(
     returns: Returns,
     layout: PaperTable,
-    place: Place,
+    place: PaperRow,
     setting: Setting,
     columns: Columns,
 ) -> list[str]:
@@ -289,9 +289,9 @@ def _expected(
 def _by_regime(
     returns: Returns,
     layout: PaperTable,
-    places: Mapping[Place, Setting],
+    places: Mapping[PaperRow, Setting],
     columns: Columns,
-) -> list[Table]:
+) -> list[ReportTable]:
     """Where evaluations saw several regimes: what each rule reached in each."""
     entries = []
     for place, setting in places.items():
@@ -314,7 +314,7 @@ def _by_regime(
 def _remarks(
     returns: Returns,
     layout: PaperTable,
-    places: Mapping[Place, Setting],
+    places: Mapping[PaperRow, Setting],
     columns: Columns,
 ) -> tuple[str, ...]:
     """What the paper's text says of cells that we have, beside ours."""
@@ -333,7 +333,7 @@ def _remarks(
 
 def _summed(returns: Returns, setting: Setting, rule: str) -> str:
     if rule == BASELINE:
-        reached = Estimate.of(mean_return(returns, setting, rule))
+        reached = MeanCell.of(mean_return(returns, setting, rule))
         return f"a return of {reached.text()}"
     gained = difference(returns, setting, rule)
     return f"more than Passive in {gained.n_positive} of {gained.n} seeds"

@@ -46,7 +46,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class Case:
+class TheoryCase:
     """One condition and window: what the theory reads, and what was measured."""
 
     label: str
@@ -134,7 +134,7 @@ def offset_of(condition: Condition, task: str) -> float | None:
     return float(1 - shift.gains(n_actuators).mean())
 
 
-def fitted_noise(cases: Sequence[Case]) -> tuple[float, int]:
+def fitted_noise(cases: Sequence[TheoryCase]) -> tuple[float, int]:
     """The sigma under which the signs of dE and D agree most often, and how often.
 
     Between two limits no sign changes: of the candidates there, the geometric middle of
@@ -155,7 +155,7 @@ def fitted_noise(cases: Sequence[Case]) -> tuple[float, int]:
     return middles[best], agreeing(middles[best])
 
 
-def mismatch(cases: Sequence[Case], noise_std: float) -> Figure:
+def mismatch(cases: Sequence[TheoryCase], noise_std: float) -> Figure:
     """Change M against staleness, with M*: above the line forgetting should pay."""
     with styled():
         figure, axes = one_axes(THEORY_HEIGHT_IN)
@@ -181,7 +181,7 @@ def mismatch(cases: Sequence[Case], noise_std: float) -> Figure:
         return figure
 
 
-def against_advantage(cases: Sequence[Case], noise_std: float) -> Figure:
+def against_advantage(cases: Sequence[TheoryCase], noise_std: float) -> Figure:
     """The theory's dE, in units of sigma^2, against the measured advantage."""
     with styled():
         figure, axes = one_axes(THEORY_HEIGHT_IN)
@@ -201,7 +201,7 @@ def against_advantage(cases: Sequence[Case], noise_std: float) -> Figure:
         return figure
 
 
-def _mark(case: Case) -> dict[str, Any]:
+def _mark(case: TheoryCase) -> dict[str, Any]:
     """Up or down for who won; hollow where twice the standard error holds 0."""
     won = case.advantage > 0
     unsure = case.error is None or abs(case.advantage) < 2 * case.error
@@ -221,7 +221,7 @@ def _key(axes: Any) -> None:
         axes.plot([], [], label=name, **style)
 
 
-def _costs(cases: Sequence[Case]) -> list[float]:
+def _costs(cases: Sequence[TheoryCase]) -> list[float]:
     """One for each window, the mean over its cases."""
     by_window: dict[int, list[float]] = {}
     for case in cases:
@@ -229,6 +229,6 @@ def _costs(cases: Sequence[Case]) -> list[float]:
     return [float(np.mean(by_window[window])) for window in sorted(by_window)]
 
 
-def _window(cases: Sequence[Case], cost: float) -> str:
+def _window(cases: Sequence[TheoryCase], cost: float) -> str:
     windows = sorted({case.n_window for case in cases})
     return f"{windows[_costs(cases).index(cost)]:,}"

@@ -95,7 +95,7 @@ def leader(returns: Returns, setting: Setting, digits: int = 0) -> list[str]:
     rules = _rules(returns, setting)
     reached = {rule: mean_return(returns, setting, rule) for rule in rules}
     means = {rule: own.mean for rule, own in reached.items() if own.mean is not None}
-    if len(means) < 3 or not all(own.whole for own in reached.values()):
+    if len(means) < 3 or not all(own.complete for own in reached.values()):
         return []
     first, second = sorted(means, key=lambda rule: -means[rule])[:2]
     lead = difference(returns, setting, first, second)

@@ -39,10 +39,10 @@ MAX_BRANCHES = 100_000
 def check_cell(cell: "Cell") -> None:
     """Raise if a name is unknown, or something is given twice or not at all."""
     for name in ("task", "agent", "trunk_set"):
-        options.text("a cell", name, getattr(cell, name))
+        options.check_text("a cell", name, getattr(cell, name))
     for name in ("conditions", "rules"):
         for text in getattr(cell, name):
-            options.text("a cell", f"one of its {name}", text)
+            options.check_text("a cell", f"one of its {name}", text)
     _ = TASKS[cell.task], AGENTS[cell.agent]
     for text in cell.conditions:
         if "shift_frame" in options.parse(text)[1]:
@@ -65,7 +65,7 @@ def check_cell(cell: "Cell") -> None:
 def check_plan(plan: "Plan") -> None:
     """Raise if a number is impossible or two numbers do not go together."""
     for name in TEXTS:
-        options.text("a study", name, getattr(plan, name))
+        options.check_text("a study", name, getattr(plan, name))
     if not NAME.fullmatch(plan.name):
         raise FallowError(
             f"a study is called '{options.shown(plan.name)}'; write its name with "
@@ -75,7 +75,7 @@ def check_plan(plan: "Plan") -> None:
     if not plan.cells:
         raise FallowError(f"{owner} has no cells; give at least one")
     for name, (least, most) in LIMITS.items():
-        options.whole(owner, name, getattr(plan, name), least, most)
+        options.check_int(owner, name, getattr(plan, name), least, most)
     named_bytes(plan.device)
     _check_seeds(plan, owner)
     _check_size(plan, owner)
@@ -133,7 +133,7 @@ def _check_seeds(plan: "Plan", owner: str) -> None:
             "limit; split it"
         )
     for seed in plan.seeds:
-        options.whole(owner, "a seed", seed, 0, 2**31 - 1)
+        options.check_int(owner, "a seed", seed, 0, 2**31 - 1)
     if len(set(plan.seeds)) < len(plan.seeds):
         raise FallowError(f"{owner} has a seed twice: {plan.seeds}; give each once")
 

@@ -18,7 +18,7 @@ SIZE, ROUNDS = 1536, 8
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PlanEstimate:
     """Numbers of a study that is not begun yet."""
 
     plan: Plan
@@ -74,7 +74,7 @@ def _span(frames: tuple[int, ...]) -> str:
     return f"{frames[0]:,}, {frames[1]:,}, …, {frames[-1]:,}"
 
 
-def estimate(plan: Plan) -> Estimate:
+def estimate(plan: Plan) -> PlanEstimate:
     """Branches, fleets, updates, memory and time for this machine."""
     import jax
 
@@ -96,7 +96,7 @@ def estimate(plan: Plan) -> Estimate:
             seconds += n_updates * max(update_s, least_s if company else 0.0)
             updates += n_updates * company
     device = jax.devices()[0].device_kind
-    return Estimate(plan, fleets, updates, seconds, device)
+    return PlanEstimate(plan, fleets, updates, seconds, device)
 
 
 def operations_per_s() -> float:

@@ -43,7 +43,7 @@ FOUND_WITHIN = 3
 
 
 @dataclass(frozen=True)
-class Case:
+class SelectorCase:
     """One training run to judge: where its two histories are, and which branch it is.
 
     The branch is a `passive` one.
@@ -75,10 +75,10 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class SelectorResult:
     """What the selector said of one history, and whether that was right."""
 
-    case: Case
+    case: SelectorCase
     n_episodes: int
     decision: Decision
     truth: Truth | None
@@ -111,10 +111,10 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Unjudged:
+class UnreadHistory:
     """A history that could not be judged, and why."""
 
-    case: Case
+    case: SelectorCase
     reason: str
 
 
@@ -132,31 +132,31 @@ class Agreement:
 
 
 def evaluate(
-    cases: Iterable[Case],
+    cases: Iterable[SelectorCase],
     returns: Returns,
     variant: str = "joint",
     scale: str = "mad",
     cut_episodes: Mapping[str, int] = CUT_EPISODES,
-) -> list[Judgement | Unjudged]:
+) -> list[SelectorResult | UnreadHistory]:
     """Judge every history; one that cannot be is returned with its reason."""
-    found: list[Judgement | Unjudged] = []
+    found: list[SelectorResult | UnreadHistory] = []
     for case in cases:
         cut = cut_episodes.get(case.setting.condition)
         try:
             log = read_joined(case.trunk_history, case.branch_history, cut)
             found.append(judge(case, log, advantage(returns, case), variant, scale))
         except (FallowError, OSError) as error:
-            found.append(Unjudged(case, str(error)))
+            found.append(UnreadHistory(case, str(error)))
     return found
 
 
 def judge(
-    case: Case,
+    case: SelectorCase,
     log: Log,
     advantage: float | None,
     variant: str = "joint",
     scale: str = "mad",
-) -> Judgement:
+) -> SelectorResult:
     """Run the selector on a whole history and set it beside the truth and D.
 
     Raises:
@@ -173,7 +173,7 @@ def judge(
         )
         for at in true
     )
-    return Judgement(
+    return SelectorResult(
         case=case,
         n_episodes=log.n_episodes,
         decision=decision,
@@ -186,7 +186,7 @@ def judge(
     )
 
 
-def advantage(returns: Returns, case: Case) -> float | None:
+def advantage(returns: Returns, case: SelectorCase) -> float | None:
     """D of one seed and trunk; None where one of the two branches has no J."""
     values: dict[str, dict[str, float]] = {RECENCY: {}, BASELINE: {}}
     for rule, by_trunk in values.items():
@@ -201,7 +201,7 @@ def advantage(returns: Returns, case: Case) -> float | None:
     return values[RECENCY][trunk] - values[BASELINE][trunk]
 
 
-def agreement(results: Sequence[Judgement | Unjudged]) -> list[Agreement]:
+def agreement(results: Sequence[SelectorResult | UnreadHistory]) -> list[Agreement]:
     """The bars: one for each condition, the paper's first, and one for all changes."""
     conditions = {result.case.setting.condition for result in results}
     order = [name for name in CONDITIONS if name in conditions]
@@ -209,7 +209,7 @@ def agreement(results: Sequence[Judgement | Unjudged]) -> list[Agreement]:
     return [_bar(results, name) for name in (*order, None)] if results else []
 
 
-def is_the_papers(results: Sequence[Judgement | Unjudged]) -> bool:
+def is_the_papers(results: Sequence[SelectorResult | UnreadHistory]) -> bool:
     """Whether these are the paper's five conditions, of as many seeds each."""
     counts = Counter(result.case.setting.condition for result in results)
     return set(counts) == set(CONDITIONS) and len(set(counts.values())) == 1
@@ -226,9 +226,11 @@ def _labels_right(log: Log, decision: Decision) -> float | None:
     return float((decision.stale == (log.regime != log.regime[-1])).mean())
 
 
-def _bar(results: Sequence[Judgement | Unjudged], condition: str | None) -> Agreement:
+def _bar(
+    results: Sequence[SelectorResult | UnreadHistory], condition: str | None
+) -> Agreement:
     counted = [r for r in results if is_in(r.case.setting.condition, condition)]
-    verdicts = [r.right if isinstance(r, Judgement) else None for r in counted]
+    verdicts = [r.right if isinstance(r, SelectorResult) else None for r in counted]
     n = sum(right is not None for right in verdicts)
     n_right = sum(right is True for right in verdicts)
     return Agreement(condition, n_right, n, len(counted) - n)

@@ -163,7 +163,7 @@ class Plan:
             "algorithm": TRUNK_ALGORITHM,
             "task": cell.task,
             "agent": cell.agent,
-            "sizes": options.telling(AGENTS[cell.agent].sizes(self.preset)),
+            "sizes": options.identifying(AGENTS[cell.agent].sizes(self.preset)),
             "training_seed": training_seed,
             "trunk_frames": self.trunk_frames,
             "capacity_transitions": self.capacity_transitions,
@@ -279,7 +279,7 @@ def _of_algorithm_1(content: Any) -> Any:
     if not all(isinstance(cell, dict) for cell in content["cells"]):
         return content
     every = content.get("evaluate_frames", Plan.evaluate_frames)
-    options.whole("a study", "evaluate_frames", every, at_least=1)
+    options.check_int("a study", "evaluate_frames", every, at_least=1)
     cells = [_modern_cell(cell) for cell in content["cells"]]
     return {"offset_frames": _old_offset(content), **content} | {"cells": cells}
 
@@ -287,8 +287,10 @@ def _of_algorithm_1(content: Any) -> Any:
 def _old_offset(content: dict[str, Any]) -> int:
     """Half an interval, up to the next step of the agents' worlds."""
     every = int(content.get("evaluate_frames", Plan.evaluate_frames))
-    agents = {cell.get("agent", Cell.agent) for cell in content["cells"]}
+    agents = [cell.get("agent", Cell.agent) for cell in content["cells"]]
     preset = content.get("preset", Plan.preset)
+    for name, text in [("preset", preset), *(("agent", agent) for agent in agents)]:
+        options.check_text("a study", name, text)
     steps = [n_worlds_of(agent, preset) * ACTION_REPEAT for agent in agents]
     step = math.lcm(*steps)
     return -(-(every // 2) // step) * step

@@ -217,7 +217,7 @@ def _rows_of_fleets(folder: Path) -> list[ResultRow] | None:
 
 def _until(results: StudyResults, frame: int) -> StudyResults:
     """The study as it was at a branch frame."""
-    options.whole("report", "until", frame, at_least=1)
+    options.check_int("report", "until", frame, at_least=1)
     after = [row.branch_frame for row in results.rows]
     after = sorted(f for f in after if f > results.shift_frame)
     if not after or after[0] > frame:

@@ -322,7 +322,7 @@ def write_parquet(path: Path, rows: Sequence[ResultRow]) -> Path | None:
             for name, values in columns.items()
         }
     )
-    with files.whole(path) as part:
+    with files.write_atomic(path) as part:
         parquet.write_table(table, part)
     return path
 
@@ -341,7 +341,7 @@ def is_done(folder: Path) -> bool:
 
 def link(source: Path, target: Path) -> None:
     """Put a file under another name as well, at once; copied where links are not."""
-    with files.whole(target) as part:
+    with files.write_atomic(target) as part:
         try:
             os.link(source, part)
         except OSError:

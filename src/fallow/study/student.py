@@ -25,7 +25,7 @@ def t_quantile(probability: float, df: int) -> float:
     Raises:
         FallowError: a probability outside (0, 1), or fewer than one degree of freedom.
     """
-    options.whole("t quantile", "df", df, at_least=1)
+    options.check_int("t quantile", "df", df, at_least=1)
     if not 0 < probability < 1:
         raise FallowError(
             f"t quantile: probability is {probability:g}; it must lie inside (0, 1)"

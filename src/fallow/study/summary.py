@@ -63,7 +63,7 @@ class Summary:
         return sum(value < 0 for value in self.values)
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether nothing is missing."""
         return self.n == self.n_expected
 

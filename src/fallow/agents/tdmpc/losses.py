@@ -92,7 +92,7 @@ def model_errors(
     return errors, path
 
 
-class EvaluationResult(NamedTuple):
+class PolicyTerms(NamedTuple):
     """What the policy's loss leaves behind."""
 
     scale: jax.Array  # ()
@@ -115,7 +115,7 @@ class Noise(NamedTuple):
 
 def actor_loss(
     actor: Actor, pair: Ensemble, scale: jax.Array, path: jax.Array, noise: Noise
-) -> tuple[jax.Array, EvaluationResult]:
+) -> tuple[jax.Array, PolicyTerms]:
     """(1 / (H + 1)) sum_t 0.5^t mean[-(1e-4 entropy + Q / scale)].
 
     Q is the mean of two values; latents `path` (H + 1, B, Z) count as constants. The
@@ -127,7 +127,7 @@ def actor_loss(
     scale = rescaled(scale, value[0])
     gain = ENTROPY_SCALE * policy.scaled_entropy(noise.normal) + value / scale
     entropy = policy.entropy(noise.normal).mean()
-    return _over_time(-gain), EvaluationResult(scale, value, entropy)
+    return _over_time(-gain), PolicyTerms(scale, value, entropy)
 
 
 def _over_time(errors: jax.Array) -> jax.Array:

@@ -18,7 +18,7 @@ MANY_ACTUATORS = 20
 """From so many on, a plan is refitted two times more."""
 
 
-class Noise(NamedTuple):
+class PlanNoise(NamedTuple):
     """What a plan draws; I iterations, N action sequences, P of them proposals.
 
     `pairs` is the same in all worlds of an agent, so that the two values of an
@@ -33,7 +33,7 @@ class Noise(NamedTuple):
     action: jax.Array  # (A,), added to the action when exploring
 
 
-WORLDS = Noise(0, 0, 0, None, 0, 0)  # type: ignore[arg-type]
+WORLDS = PlanNoise(0, 0, 0, None, 0, 0)  # type: ignore[arg-type]
 """Which of a noise's leading axes are worlds."""
 
 
@@ -42,7 +42,7 @@ def n_iterations(config: Config, n_actuators: int) -> int:
     return config.n_iterations + 2 * (n_actuators >= MANY_ACTUATORS)
 
 
-def draw(config: Config, key: jax.Array, n_worlds: int, n_actuators: int) -> Noise:
+def draw(config: Config, key: jax.Array, n_worlds: int, n_actuators: int) -> PlanNoise:
     """Noise of W worlds: a leading axis of W, but for the pairs."""
     c, keys = config, jax.random.split(key, 3)
     iterations = n_iterations(config, n_actuators)
@@ -61,7 +61,7 @@ def draw(config: Config, key: jax.Array, n_worlds: int, n_actuators: int) -> Noi
     )
     pairs = pairs_of(keys[1], iterations, c.n_values)
     gumbel = jax.random.gumbel(keys[2], (n_worlds, c.n_elites))
-    return Noise(proposals, candidates, last, pairs, gumbel, action)
+    return PlanNoise(proposals, candidates, last, pairs, gumbel, action)
 
 
 def proposed(
@@ -112,7 +112,7 @@ def plan(
     actor: Actor,
     observation: jax.Array,
     previous: jax.Array,
-    noise: Noise,
+    noise: PlanNoise,
     explore: bool,
 ) -> Planned:
     """The best actions from an observation (n_columns,) on, in one world.

@@ -160,7 +160,7 @@ def _update_actor(
     pair = computing_in(state.model.values.picked(draws.pairs[1]), config.compute)
     noise = losses.Noise(draws.acting, draws.judging)
 
-    def loss(actor: Actor) -> tuple[jax.Array, losses.EvaluationResult]:
+    def loss(actor: Actor) -> tuple[jax.Array, losses.PolicyTerms]:
         actor = computing_in(actor, config.compute)
         return losses.actor_loss(actor, pair, state.scale, path, noise)
 

@@ -16,7 +16,7 @@ from fallow.logs.columns import ACTION_NAMES, OBSERVATION_NAMES, Columns
 from fallow.logs.guess import POSITION_NAMES, VELOCITY_NAMES
 from fallow.logs.limits import Budget
 from fallow.logs.readers.flat import episode_lengths, episode_regime, episode_steps_s
-from fallow.logs.table import Array, Table, limit_columns
+from fallow.logs.table import Array, LogTable, limit_columns
 
 STEP_NAMES = ("control_step_s", "dt")
 NUMBERS = "iufb"
@@ -41,7 +41,7 @@ class Declared:
         return self.size * self.dtype.itemsize
 
 
-class Arrays:
+class NamedArrays:
     """The arrays of a file by name; each is loaded when it is asked for."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Arrays:
         return values
 
 
-def table_of_arrays(arrays: Arrays, columns: Columns, **about: Any) -> Table:
+def table_of_arrays(arrays: NamedArrays, columns: Columns, **about: Any) -> LogTable:
     """The table of arrays: cubes if the actions are one, else rows.
 
     Raises:
@@ -80,7 +80,7 @@ def table_of_arrays(arrays: Arrays, columns: Columns, **about: Any) -> Table:
     actions = [d for n, d in rows.items() if _last(n) in ACTION_NAMES]
     is_cube = {len(d.shape) == 3 for d in actions or rows.values()}
     if columns.episode_steps is None and True in is_cube:
-        return Table(**_cubes(arrays, rows), **about)
+        return LogTable(**_cubes(arrays, rows), **about)
     tables = {name: d for name, d in rows.items() if len(d.shape) <= 2}
     if not tables:
         raise FallowError(f"{source} holds no array with rows; it is not a log")
@@ -88,7 +88,7 @@ def table_of_arrays(arrays: Arrays, columns: Columns, **about: Any) -> Table:
     if actions and len(actions[0].shape) <= 2:
         n_rows = actions[0].shape[0]
     _check_rows(source, tables, n_rows)
-    return Table(**_rows(source, arrays, tables, n_rows, columns), **about)
+    return LogTable(**_rows(source, arrays, tables, n_rows, columns), **about)
 
 
 def array_of(
@@ -110,7 +110,7 @@ def _last(name: str) -> str:
     return name.lower().split("/")[-1]
 
 
-def _control_step(source: str, arrays: Arrays) -> float | None:
+def _control_step(source: str, arrays: NamedArrays) -> float | None:
     """The one step that a file names, in seconds.
 
     Raises:
@@ -131,7 +131,7 @@ def _control_step(source: str, arrays: Arrays) -> float | None:
     return None
 
 
-def _cubes(arrays: Arrays, rows: Mapping[str, Declared]) -> dict[str, Any]:
+def _cubes(arrays: NamedArrays, rows: Mapping[str, Declared]) -> dict[str, Any]:
     cubes = {name: d for name, d in rows.items() if len(d.shape) == 3}
 
     def load(name: str) -> Callable[[], np.ndarray]:
@@ -163,7 +163,7 @@ def _check_rows(source: str, tables: Mapping[str, Declared], n_rows: int) -> Non
 
 def _rows(
     source: str,
-    arrays: Arrays,
+    arrays: NamedArrays,
     tables: Mapping[str, Declared],
     n_rows: int,
     columns: Columns,

@@ -12,7 +12,7 @@ from fallow.logs.columns import Columns
 from fallow.logs.limits import Budget, require_regular
 from fallow.logs.readers.flat import episode_lengths, episode_regime, episode_steps_s
 from fallow.logs.readers.reader import Reader
-from fallow.logs.table import MAX_COLUMNS, Array, Table, limit_columns
+from fallow.logs.table import MAX_COLUMNS, Array, LogTable, limit_columns
 
 SUFFIXES = (".csv", ".tsv", ".txt")
 DELIMITERS = ",;\t"
@@ -29,7 +29,7 @@ def matches(path: Path, head: bytes) -> bool:
     return path.suffix.lower() in SUFFIXES and bool(head) and b"\0" not in head
 
 
-def read(path: Path, columns: Columns, budget: Budget) -> Table:
+def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     """The table; only the columns that are asked for are ever parsed."""
     header, delimiter = _header(require_regular(path))
     n_lines = _count_lines(path)
@@ -57,7 +57,7 @@ def read(path: Path, columns: Columns, budget: Budget) -> Table:
     lengths = episode_lengths(str(path), names, column, n_rows, columns)
     kept = int(lengths.sum())
     table = Array(tuple(names), lengths, lambda c: load(c)[:kept], named=True)
-    return Table(
+    return LogTable(
         source=str(path),
         format="csv",
         arrays={"table": table},

@@ -11,9 +11,9 @@ from fallow.logs.columns import Columns
 from fallow.logs.known_environments import layout_of
 from fallow.logs.limits import Budget
 from fallow.logs.readers import hdf5
-from fallow.logs.readers.arrays import Arrays, table_of_arrays
+from fallow.logs.readers.arrays import NamedArrays, table_of_arrays
 from fallow.logs.readers.reader import Reader
-from fallow.logs.table import Table
+from fallow.logs.table import LogTable
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -21,7 +21,7 @@ def matches(path: Path, head: bytes) -> bool:
     return head.startswith(hdf5.MAGIC)
 
 
-def read(path: Path, columns: Columns, budget: Budget) -> Table:
+def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     """Every array that has a row for each action."""
     with hdf5.open_file(path) as file:
         declared = {name: hdf5.declared(array) for name, array in hdf5.datasets(file)}
@@ -29,7 +29,7 @@ def read(path: Path, columns: Columns, budget: Budget) -> Table:
     if not environment and layout_of(path.stem):
         environment = path.stem
     load = functools.partial(hdf5.load, path, budget=budget)
-    arrays = Arrays(declared, load, budget)
+    arrays = NamedArrays(declared, load, budget)
     if not any(d.shape for d in arrays.declared.values()):
         raise FallowError(f"{path} holds no arrays of numbers; it is not a log")
     about = {"source": str(path), "format": "d4rl", "environment": environment}

@@ -12,7 +12,7 @@ from fallow.logs.columns import Columns
 from fallow.logs.history import MAGIC, Header, History, read_history
 from fallow.logs.limits import Budget
 from fallow.logs.readers.reader import Reader
-from fallow.logs.table import Array, Table
+from fallow.logs.table import Array, LogTable
 
 STOOD_STILL = "the clock stood still: episodes are taken one after another"
 
@@ -22,13 +22,13 @@ def matches(path: Path, head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def read(path: Path, columns: Columns, budget: Budget) -> Table:
+def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     """The history's observations and actions; its damage, if any, is a note."""
     budget.take(path.stat().st_size, "the history")
     return table_of(read_history(path), str(path))
 
 
-def table_of(history: History, source: str) -> Table:
+def table_of(history: History, source: str) -> LogTable:
     """A history that is read already.
 
     Raises:
@@ -48,7 +48,7 @@ def table_of(history: History, source: str) -> Table:
     def actions(chosen: Sequence[int]) -> np.ndarray:
         return np.concatenate([e.action[:, list(chosen)] for e in episodes])
 
-    return Table(
+    return LogTable(
         source=source,
         format="history",
         arrays={

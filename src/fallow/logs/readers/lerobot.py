@@ -14,9 +14,9 @@ from fallow.core.errors import FallowError
 from fallow.logs.columns import Columns
 from fallow.logs.limits import Budget
 from fallow.logs.readers import columnar, parquet_footer
-from fallow.logs.readers.arrays import Arrays, Declared, table_of_arrays
+from fallow.logs.readers.arrays import Declared, NamedArrays, table_of_arrays
 from fallow.logs.readers.reader import Reader, read_json
-from fallow.logs.table import Array, Table
+from fallow.logs.table import Array, LogTable
 
 INFO = Path("meta") / "info.json"
 
@@ -28,7 +28,7 @@ def matches(path: Path, head: bytes) -> bool:
     return head.startswith(parquet_footer.MAGIC)
 
 
-def read(path: Path, columns: Columns, budget: Budget) -> Table:
+def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     """Columns of numbers and of lists of equally many numbers; others are left."""
     files = sorted((path / "data").rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
@@ -40,7 +40,7 @@ def read(path: Path, columns: Columns, budget: Budget) -> Table:
         return np.concatenate([columnar.load(file, name, budget) for file in files])
 
     table = table_of_arrays(
-        Arrays(_together(parts), load, budget),
+        NamedArrays(_together(parts), load, budget),
         columns,
         source=str(path),
         format="lerobot",

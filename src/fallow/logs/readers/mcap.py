@@ -13,7 +13,7 @@ from fallow.logs.readers import messages, recordings
 from fallow.logs.readers.reader import Reader, needs
 from fallow.logs.readers.unpack import unpack
 from fallow.logs.streams import Collector
-from fallow.logs.table import Table
+from fallow.logs.table import LogTable
 
 MAGIC = b"\x89MCAP0\r\n"
 ENCODINGS = ("cdr", "ros1", "json")
@@ -26,7 +26,7 @@ def matches(path: Path, head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def read(path: Path, columns: Columns, budget: Budget) -> Table:
+def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     """The recordings in the order of their first messages."""
     return recordings.read(path, columns, budget, "mcap", {MAGIC: open_mcap})
 

@@ -13,7 +13,7 @@ from typing import Any
 from fallow.core.errors import FallowError
 from fallow.core.text import printable
 from fallow.logs.readers.reader import needs
-from fallow.logs.streams import MAX_TIME_NS, Collector, Point
+from fallow.logs.streams import MAX_TIME_NS, Collector, TrajectoryPoint
 
 STATE_PARTS = ("position", "velocity", "effort")
 POINT_PARTS = {
@@ -87,7 +87,7 @@ class _Fields:
 _OBJECTS = ("header", "stamp", "time_from_start")
 
 
-def _point(topic: str, point: Any) -> Point:
+def _point(topic: str, point: Any) -> TrajectoryPoint:
     after = point.time_from_start
     after_ns = int(after.sec) * SECOND_NS + int(after.nanosec)
     if not 0 <= after_ns < MAX_TIME_NS:
@@ -100,7 +100,7 @@ def _point(topic: str, point: Any) -> Point:
         for field, name in POINT_PARTS.items()
         if len(getattr(point, field))
     }
-    return Point(after_ns, parts)
+    return TrajectoryPoint(after_ns, parts)
 
 
 def _start(message: Any, time_ns: int) -> int:

@@ -23,7 +23,7 @@ from fallow.logs.limits import Budget
 from fallow.logs.readers import columnar, hdf5
 from fallow.logs.readers.episodes import arrays_of_episodes
 from fallow.logs.readers.reader import Reader, read_json
-from fallow.logs.table import Table
+from fallow.logs.table import LogTable
 
 DATA_FILE = Path("data") / "main_data.hdf5"
 METADATA = Path("data") / "metadata.json"
@@ -47,7 +47,7 @@ def matches(path: Path, head: bytes) -> bool:
         return bool(_episode_names(file))
 
 
-def read(path: Path, columns: Columns, budget: Budget) -> Table:
+def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     """Arrays of one or two dimensions that every episode has."""
     if path.is_dir() and not (path / DATA_FILE).is_file():
         return _read_columnar(path, budget)
@@ -64,7 +64,7 @@ def read(path: Path, columns: Columns, budget: Budget) -> Table:
         with hdf5.open_file(data_path) as file:
             return [hdf5.values_of(file[f"{name}/{array}"], budget) for name in names]
 
-    return Table(
+    return LogTable(
         source=str(path),
         format="minari",
         arrays=arrays_of_episodes(episodes, load, budget),
@@ -72,14 +72,14 @@ def read(path: Path, columns: Columns, budget: Budget) -> Table:
     )
 
 
-def _read_columnar(path: Path, budget: Budget) -> Table:
+def _read_columnar(path: Path, budget: Budget) -> LogTable:
     files = _episode_files(path)
     episodes = [columnar.declared(file) for file in files]
 
     def load(array: str) -> list[np.ndarray]:
         return [columnar.load(file, array, budget) for file in files]
 
-    return Table(
+    return LogTable(
         source=str(path),
         format="minari",
         arrays=arrays_of_episodes(episodes, load, budget),

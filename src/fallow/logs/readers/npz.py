@@ -9,9 +9,9 @@ from fallow.core.errors import FallowError
 from fallow.core.text import printable
 from fallow.logs.columns import Columns
 from fallow.logs.limits import Budget
-from fallow.logs.readers.arrays import Arrays, Declared, table_of_arrays
+from fallow.logs.readers.arrays import Declared, NamedArrays, table_of_arrays
 from fallow.logs.readers.reader import Reader
-from fallow.logs.table import Table
+from fallow.logs.table import LogTable
 
 SUFFIX = ".npy"
 
@@ -21,7 +21,7 @@ def matches(path: Path, head: bytes) -> bool:
     return head.startswith(b"PK\x03\x04")
 
 
-def read(path: Path, columns: Columns, budget: Budget) -> Table:
+def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     """Arrays of as many rows as the actions; others are left aside."""
     declared = _declared(path)
 
@@ -29,7 +29,7 @@ def read(path: Path, columns: Columns, budget: Budget) -> Table:
         with np.load(path, allow_pickle=False) as archive:
             return archive[name]
 
-    arrays = Arrays(declared, load, budget)
+    arrays = NamedArrays(declared, load, budget)
     return table_of_arrays(arrays, columns, source=str(path), format="npz")
 
 

@@ -11,7 +11,7 @@ from fallow.core.errors import FallowError
 from fallow.core.text import printable
 from fallow.logs.columns import Columns
 from fallow.logs.limits import Budget, is_regular, require_regular
-from fallow.logs.table import Table
+from fallow.logs.table import LogTable
 
 HEAD_BYTES = 4096
 """Enough of a file to know its format."""
@@ -31,7 +31,7 @@ class Reader:
     summary: str
     matches: Callable[[Path, bytes], bool]
     """Whether a path, with these first bytes, is of this format."""
-    read: Callable[[Path, Columns, Budget], Table]
+    read: Callable[[Path, Columns, Budget], LogTable]
     """Takes the memory that it needs from the budget before it loads anything."""
 
 

@@ -17,7 +17,7 @@ from fallow.logs.columns import Columns
 from fallow.logs.limits import Budget, require_regular
 from fallow.logs.readers.reader import head_of, reason_of
 from fallow.logs.streams import Collector, Stream
-from fallow.logs.table import Array, Table
+from fallow.logs.table import Array, LogTable
 
 SUFFIXES = (".mcap", ".bag", ".db3", ".zstd")
 METADATA = "metadata.yaml"
@@ -54,7 +54,7 @@ def has_only(folder: Path, suffix: str) -> bool:
 
 def read(
     path: Path, columns: Columns, budget: Budget, name: str, openers: dict[bytes, Open]
-) -> Table:
+) -> LogTable:
     """The recordings in the order of their first messages.
 
     A recording that cannot be read is left out with a note.
@@ -76,9 +76,9 @@ def read(
         raise FallowError(f"{path} holds no recording that can be read: {failures[0]}")
     found.sort(key=lambda item: item[0])
     streams = [item[1] for item in found]
-    table = Table(str(path), name, _arrays(streams), notes=_notes(failures))
+    table = LogTable(str(path), name, _arrays(streams), notes=_notes(failures))
     pair = functools.partial(pairing.pair, table, streams, columns=columns)
-    return Table(str(path), name, table.arrays, notes=table.notes, pair=pair)
+    return LogTable(str(path), name, table.arrays, notes=table.notes, pair=pair)
 
 
 def _streams(

@@ -14,7 +14,7 @@ from fallow.logs.readers.mcap import open_mcap
 from fallow.logs.readers.reader import Reader, head_of, needs
 from fallow.logs.readers.unpack import ZSTD_MAGIC, unpack
 from fallow.logs.streams import Collector
-from fallow.logs.table import Table
+from fallow.logs.table import LogTable
 
 BAG_MAGIC = b"#ROSBAG V"
 DB3_MAGIC = b"SQLite format 3\0"
@@ -31,7 +31,7 @@ def matches(path: Path, head: bytes) -> bool:
     )
 
 
-def read(path: Path, columns: Columns, budget: Budget) -> Table:
+def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     """The recordings in the order of their first messages."""
     return recordings.read(path, columns, budget, "ros", OPENERS)
 

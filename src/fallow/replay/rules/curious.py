@@ -31,8 +31,8 @@ class Curious(Rule):
     def __post_init__(self) -> None:
         for option in ("c", "b", "alpha"):
             value = getattr(self, option)
-            options.number("rule 'curious'", option, value, at_least=0)
-        options.number("rule 'curious'", "eps", self.eps, above=0)
+            options.check_number("rule 'curious'", option, value, at_least=0)
+        options.check_number("rule 'curious'", "eps", self.eps, above=0)
 
     def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
         slots = ledger.slots()

@@ -26,7 +26,7 @@ class Graded(Rule):
     needs_errors = True
 
     def __post_init__(self) -> None:
-        options.number("rule 'graded'", "temperature", self.temperature, above=0)
+        options.check_number("rule 'graded'", "temperature", self.temperature, above=0)
 
     def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
         slots = ledger.slots()

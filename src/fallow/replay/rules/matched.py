@@ -25,7 +25,7 @@ class Matched(Rule):
     """Start weight of steps from other regimes; 0 masks them."""
 
     def __post_init__(self) -> None:
-        options.number("rule 'matched'", "beta", self.beta, at_least=0)
+        options.check_number("rule 'matched'", "beta", self.beta, at_least=0)
 
     def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
         if ledger.present_regime == NO_REGIME:

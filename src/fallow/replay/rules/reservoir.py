@@ -89,7 +89,7 @@ class Reservoir(Rule):
             limit = ledger.capacity_transitions
             check_budget(self, "budget_transitions", budget, limit)
             return
-        options.whole(owner, "stretch_transitions", stretch, at_least=CHUNK)
+        options.check_int(owner, "stretch_transitions", stretch, at_least=CHUNK)
         if stretch % CHUNK:
             raise FallowError(
                 f"{owner}: stretch_transitions is {stretch}; steps are stored "

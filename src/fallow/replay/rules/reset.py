@@ -23,7 +23,9 @@ class Reset(Rule):
 
     def __post_init__(self) -> None:
         if self.change_step is not None:
-            options.whole("rule 'reset'", "change_step", self.change_step, at_least=0)
+            options.check_int(
+                "rule 'reset'", "change_step", self.change_step, at_least=0
+            )
 
     def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
         if self.change_step is not None:

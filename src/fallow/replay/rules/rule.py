@@ -76,7 +76,7 @@ def register(name: str) -> Callable[[type[Rule]], type[Rule]]:
 
 def check_budget(rule: Rule, option: str, value: Any, limit: int) -> None:
     """Check a number of transitions against what the buffer can hold."""
-    options.whole(f"rule '{rule.name}'", option, value, at_least=1)
+    options.check_int(f"rule '{rule.name}'", option, value, at_least=1)
     if value > limit:
         raise FallowError(
             f"rule '{rule.name}': {option} is {value:,} and the buffer can hold "

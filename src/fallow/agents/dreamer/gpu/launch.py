@@ -49,34 +49,34 @@ def _parameters(n_warps: int = 1) -> Any:
     return triton.CompilerParams(num_warps=n_warps)
 
 
-class Arrays(NamedTuple):
+class KernelArrays(NamedTuple):
     """Arrays of a kernel, each with the part of it that one of its programs sees."""
 
     arrays: list[Any]
     blocks: list[pl.BlockSpec]
 
-    def __add__(self, other: Any) -> "Arrays":
-        return Arrays(self.arrays + other.arrays, self.blocks + other.blocks)
+    def __add__(self, other: Any) -> "KernelArrays":
+        return KernelArrays(self.arrays + other.arrays, self.blocks + other.blocks)
 
 
-def whole(*arrays: jax.Array) -> Arrays:
+def whole_arrays(*arrays: jax.Array) -> KernelArrays:
     """Every program sees all of it."""
     return _cut(arrays, lambda x: x.shape, lambda i, n: (0,) * n)
 
 
-def whole_row(*arrays: jax.Array) -> Arrays:
+def whole_row(*arrays: jax.Array) -> KernelArrays:
     """Every program sees all of it as one row, which lies as the rows beside it."""
-    return whole(*(array[None] for array in arrays))
+    return whole_arrays(*(array[None] for array in arrays))
 
 
-def rows_of(rows: int, *arrays: Any) -> Arrays:
+def rows_of(rows: int, *arrays: Any) -> KernelArrays:
     """The i-th sees the i-th so many rows of (n, …)."""
     return _cut(
         arrays, lambda x: (rows, *x.shape[1:]), lambda i, n: (i, *(0,) * (n - 1))
     )
 
 
-def steps_of(rows: int, *arrays: Any) -> Arrays:
+def steps_of(rows: int, *arrays: Any) -> KernelArrays:
     """The i-th sees the i-th so many rows at all steps of (T, n, …)."""
     return _cut(
         arrays,
@@ -85,22 +85,22 @@ def steps_of(rows: int, *arrays: Any) -> Arrays:
     )
 
 
-def _cut(arrays: Sequence[Any], shape: Any, place: Any) -> Arrays:
+def _cut(arrays: Sequence[Any], shape: Any, place: Any) -> KernelArrays:
     blocks = [pl.BlockSpec(shape(x), partial(place, n=len(x.shape))) for x in arrays]
-    return Arrays(list(arrays), blocks)
+    return KernelArrays(list(arrays), blocks)
 
 
 like = jax.ShapeDtypeStruct
 """`like(shape, dtype)`, an array that is new."""
-NOTHING = Arrays([], [])
+NOTHING = KernelArrays([], [])
 
 
 def run(
     kernel: Callable[..., None],
     n_programs: int,
-    given: Arrays,
-    new: Arrays,
-    written: Arrays = NOTHING,
+    given: KernelArrays,
+    new: KernelArrays,
+    written: KernelArrays = NOTHING,
     *,
     width: int,
 ) -> list[jax.Array]:

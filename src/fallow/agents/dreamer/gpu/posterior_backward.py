@@ -21,7 +21,7 @@ from fallow.agents.dreamer.gpu.launch import (
     run,
     steps_of,
     tile_rows,
-    whole,
+    whole_arrays,
     whole_row,
 )
 from fallow.agents.dreamer.gpu.posterior_forward import begins_of, flat, whole_norm
@@ -109,7 +109,7 @@ def _leave_back(
     return run(
         kernel,
         n // rows,
-        whole(at)
+        whole_arrays(at)
         + steps_of(rows, *kept, begins)
         + rows_of(rows, d_next)
         + whole_row(net.bias.reshape(shape)),
@@ -135,7 +135,7 @@ def _silu_back(
     return run(
         kernel,
         n // rows,
-        whole(at) + steps_of(rows, p) + rows_of(rows, d_y) + whole_norm(norm),
+        whole_arrays(at) + steps_of(rows, p) + rows_of(rows, d_y) + whole_norm(norm),
         rows_of(rows, like((n, width), p.dtype)),
         steps_of(rows, all_d_y),
         width=width,
@@ -178,7 +178,7 @@ def _turn_back(
     return run(
         kernel,
         n // rows,
-        whole(at)
+        whole_arrays(at)
         + steps_of(rows, *kept, begins)
         + rows_of(rows, d_seen, d_next)
         + whole_norm(net.norm2),
@@ -209,7 +209,7 @@ def _enter_back(
     return run(
         kernel,
         n // rows,
-        whole(at)
+        whole_arrays(at)
         + steps_of(rows, p1)
         + rows_of(rows, d_joined, d_before)
         + whole_norm(net.norm1),

@@ -21,13 +21,13 @@ from jax.experimental import pallas as pl
 
 from fallow.agents.dreamer.gpu import kernel_math, launch
 from fallow.agents.dreamer.gpu.launch import (
-    Arrays,
+    KernelArrays,
     like,
     rows_of,
     run,
     steps_of,
     tile_rows,
-    whole,
+    whole_arrays,
     whole_row,
 )
 from fallow.agents.dreamer.recurrence import (
@@ -102,7 +102,7 @@ def _enter(
     return run(
         kernel,
         n // rows,
-        whole(at)
+        whole_arrays(at)
         + rows_of(rows, q)
         + steps_of(rows, added)
         + rows_of(rows, deter)
@@ -128,7 +128,10 @@ def _look(
     return run(
         kernel,
         n // rows,
-        whole(at) + rows_of(rows, q) + steps_of(rows, added) + whole_norm(net.norm3),
+        whole_arrays(at)
+        + rows_of(rows, q)
+        + steps_of(rows, added)
+        + whole_norm(net.norm3),
         rows_of(rows, like((n, width), q.dtype)),
         steps_of(rows, p3),
         width=width,
@@ -163,7 +166,7 @@ def _turn(
     return run(
         kernel,
         n // rows,
-        whole(at) + rows_of(rows, q, before) + whole_norm(net.norm2),
+        whole_arrays(at) + rows_of(rows, q, before) + whole_norm(net.norm2),
         rows_of(rows, like((n, width), q.dtype)),
         steps_of(rows, deter, p2),
         width=4 * width,
@@ -194,7 +197,7 @@ def _leave(
     return run(
         kernel,
         n // rows,
-        whole(at)
+        whole_arrays(at)
         + rows_of(rows, q)
         + steps_of(rows, deter, *noise)
         + whole_row(bias, net.start.deter, start),
@@ -214,6 +217,6 @@ def flat(x: jax.Array, leading: int = 1) -> jax.Array:
     return x.reshape(*x.shape[:leading], -1)
 
 
-def whole_norm(norm: Norm) -> Arrays:
+def whole_norm(norm: Norm) -> KernelArrays:
     """Scale and shift."""
     return whole_row(norm.scale, norm.shift)

@@ -36,7 +36,7 @@ def copied(*parts: jax.Array) -> jax.Array:
                 out_ref[...] = own[...]
 
     own_tile = pl.BlockSpec((tile, WIDTH), lambda i: (i % n_tiles, 0))
-    given = launch.Arrays(rows, [own_tile] * n_steps)
+    given = launch.KernelArrays(rows, [own_tile] * n_steps)
     new = launch.rows_of(tile, launch.like((n_steps * n, WIDTH), parts[0].dtype))
     (out,) = launch.run(kernel, n_steps * n_tiles, given, new, width=WIDTH)
     return out.reshape(n_steps, *parts[0].shape)
