@@ -126,6 +126,9 @@ def diagnose(
         **options: other fields of `fallow.logs.columns.Columns`, and `variant`, `scale`
             and `stale_by`, as for `fallow diagnose`.
 
+    Returns:
+        The changes found, what each actuator lost, and the selector's decision.
+
     Raises:
         FallowError: one sentence on what is wrong with the log.
     """

@@ -47,7 +47,7 @@ class Buffer:
         seed: of keys and draws.
         half: store floating-point fields as float16.
         folder: keep the bytes in files there, for histories larger than memory.
-        draw_running: whether steps of episodes still running can be drawn.
+        sample_running: whether steps of episodes still running can be sampled.
     """
 
     def __init__(

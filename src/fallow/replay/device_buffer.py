@@ -63,7 +63,7 @@ class DeviceBuffer:
         n_worlds: worlds of each branch.
         capacity_transitions: at least so many of each branch's newest steps stay.
         half: store floating-point fields as float16.
-        draw_running: whether steps of episodes still running can be drawn.
+        sample_running: whether steps of episodes still running can be sampled.
     """
 
     def __init__(

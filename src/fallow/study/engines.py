@@ -57,15 +57,18 @@ def run_study(
 
     Args:
         plan: what to run.
-        folder: where results go; that of the same plan is gone on with.
-        on_event: is told how it goes.
+        folder: where results go; a folder with the same plan is resumed.
+        on_event: called with every event: progress, evaluations, messages.
         engine: `local` or `ray`.
         address: of the Ray cluster; None starts one on this machine.
         trunks: folder of trunks that studies share; `trunks` beside `folder`.
 
+    Returns:
+        The study's folder, with its plan and where its files are.
+
     Raises:
         FallowError: the folder is another plan's or in use, no space is left, or
-            fleets failed, which is told after all others are done.
+            fleets failed, which is raised after all others are done.
         Interrupted: somebody pressed Ctrl-C; a checkpoint was written.
     """
     run, folder = ENGINES[engine], Path(folder).absolute()

@@ -30,6 +30,13 @@ def read_log(path: str | Path, columns: Columns | None = None) -> Log:
     With FALLOW_DEBUG=1 in the environment, what a library raises is not turned into a
     sentence.
 
+    Args:
+        path: where the log is.
+        columns: which columns hold what; guessed, and noted, unless given.
+
+    Returns:
+        Actions and velocities of all its episodes.
+
     Raises:
         FallowError: one sentence on what is wrong with the file or the choice.
     """

@@ -1,0 +1,56 @@
+"""The public API: lazy, typed, documented."""
+
+import dataclasses
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fallow
+
+NAMES = [name for name in fallow.__all__ if name != "__version__"]
+REFERENCE = Path(__file__).parents[1] / "docs" / "api.md"
+
+
+def test_importing_it_imports_nothing_heavy() -> None:
+    code = "import fallow, sys; print(sorted(sys.modules))"
+    found = subprocess.check_output([sys.executable, "-c", code], text=True)
+    for heavy in ("numpy", "jax", "mujoco", "scipy", "fallow.core"):
+        assert f"'{heavy}'" not in found
+
+
+def test_every_name_is_there_and_listed() -> None:
+    assert set(NAMES) == set(fallow._PUBLIC)
+    assert set(fallow.__all__) <= set(dir(fallow))
+    for name in NAMES:
+        assert getattr(fallow, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = fallow.nonsense
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_is_documented(name: str) -> None:
+    """By Args in the docstring, or, in a dataclass, in its source."""
+    thing = getattr(fallow, name)
+    text = inspect.getdoc(thing) or ""
+    assert text
+    if inspect.isfunction(thing):
+        assert "Raises:" in text and "Returns:" in text
+    called = thing if inspect.isfunction(thing) else thing.__init__
+    given = [p for p in inspect.signature(called).parameters if p not in ("self",)]
+    has_fields = dataclasses.is_dataclass(thing) or hasattr(thing, "_fields")
+    where = inspect.getsource(thing) if has_fields else text
+    for parameter in given:
+        if parameter not in ("args", "kwargs"):
+            assert f"{parameter}: " in where, parameter
+
+
+def test_it_is_typed() -> None:
+    assert Path(fallow.__file__).with_name("py.typed").exists()
+
+
+def test_the_reference_names_all_of_it() -> None:
+    text = REFERENCE.read_text()
+    assert [name for name in NAMES if f"::: fallow.{name}\n" not in text] == []
