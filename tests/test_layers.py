@@ -60,6 +60,7 @@ def test_imports_go_down_only() -> None:
     wrong = [
         f"{path.relative_to(ROOT)} imports fallow.{module}"
         for path in ROOT.rglob("*.py")
+        if layer(path)  # the public API names all packages, and imports them lazily
         for module in imports(path)
         if RANK[module] > RANK[layer(path)]
     ]

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from fallow.agents import runs
-from fallow.core import legacy
 from fallow.core.results import read_results
 from fallow.dynamics.conditions import Condition
+from fallow.logs.history import Header, HistoryWriter, read_history
 from fallow.report.study_page import tables
 from fallow.study.engines import run_study
 from fallow.study.plan import Plan
 from fallow.study.results import read_study_results
-from fallow.study.rows import modern_condition, modern_rule, read_rows
+from fallow.study.rows import modern_condition, read_rows
 from fallow.study.store import read_study
 
 ROOT = Path(__file__).parents[1]
@@ -55,20 +55,12 @@ def test_conditions_of_algorithm_1(text: str, task: str, modern: str) -> None:
     assert str(Condition.parse(modern)) == modern
 
 
-def test_rules_of_algorithm_1() -> None:
-    assert modern_rule("wmar") == "wmar:long_transitions=500000"
-    assert modern_rule("wmar:long_transitions=10000") == "wmar"
-    assert modern_rule("reservoir") == "reservoir"
-    assert modern_rule("recency:window_transitions=5") == "recency:window_transitions=5"
-    assert legacy.rule("passive") == "passive"
-
-
 def test_a_stored_table_i_is_the_knees_on_the_grid_of_then() -> None:
     plan = Plan.read(TABLE1)
     assert plan.offset_frames == 5_000
     assert plan.return_frames == tuple(range(45_000, 125_001, 10_000))
     assert "damage:actuator=1" in plan.conditions and "damage" not in plan.conditions
-    assert "wmar:long_transitions=500000" in plan.rules
+    assert "wmar" in plan.rules
     rows = read_rows(TABLE1 / "results.csv")
     assert {row.condition for row in rows} == set(plan.conditions)
     assert {row.rule for row in rows} == set(plan.rules)
@@ -86,7 +78,7 @@ def test_a_stored_table_i_has_its_numbers_and_names_its_grid() -> None:
                         "202 ± 27", "297 ± 38"]  # fmt: skip
     assert texts[2][:4] == ["Actuator damage (actuator=1)", "ours", "1.00", "490 ± 84"]
     assert texts[3][1:4] == ["the paper", "1.00", "232 ± 40"]
-    assert "WMAR (long 500k)" in made.head
+    assert "WMAR" in made.head
     assert "evaluations at branch frames 45,000, 55,000, …, 125,000" in made.notes[0]
 
 
@@ -132,4 +124,24 @@ def test_a_run_of_before_is_read_with_its_defaults(tmp_path) -> None:
     assert run.offset_frames == 500 and run.algorithm == 1
     (branch,) = run.branches
     assert branch.condition == "damage:actuator=1"
-    assert branch.rule == "wmar:long_transitions=500000"
+    assert branch.rule == "wmar"
+
+
+@pytest.mark.parametrize(
+    ("about", "condition"),
+    [
+        ({"condition": "damage"}, "damage:actuator=1"),
+        ({"condition": "damage", "algorithm": 2}, "damage"),
+        ({"condition": "damage:actuator=0"}, "damage"),
+        ({"condition": "recurring"}, "recurring"),
+    ],
+)
+def test_a_history_of_before_names_its_joint(about, condition, tmp_path) -> None:
+    names = tuple("abcdef")
+    header = Header(
+        columns=names, actuators=names, actuator_velocity=(0, 1, 2, 3, 4, 5),
+        control_step_s=0.05, about=about,
+    )  # fmt: skip
+    HistoryWriter(tmp_path / "h.fallow", header).close()
+    found = read_history(tmp_path / "h.fallow").header.about
+    assert found["condition"] == condition and found["algorithm"] == 2

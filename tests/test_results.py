@@ -17,7 +17,7 @@ from fallow.core.results import (
 
 ROW = ResultRow(
     "walker-walk", "dreamer", "lean", "gain", "recency:window_transitions=20000", 3,
-    "ab12", 245_000, 45_000, 1, 61_250, 512.25, (500.5, 524.0), 1.0, None, 12.5,
+    "ab12", "f00d", 245_000, 45_000, 1, 61_250, 512.25, (500.5, 524.0), 1.0, None, 12.5,
 )  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def test_rows_come_back_as_they_were(tmp_path) -> None:
 
 @given(st.text(st.characters(exclude_categories=["C"])), st.floats(0, 1) | st.none())
 def test_any_name_and_share_comes_back(tmp_path_factory, name, share) -> None:
-    row = ResultRow(*[name] * 5, 0, "", 1, 1, 0, 0, math.pi, (), auc=share)
+    row = ResultRow(*[name] * 5, 0, "", "", 1, 1, 0, 0, math.pi, (), auc=share)
     (back,) = read_results(
         write_results(tmp_path_factory.mktemp("t") / "results.csv", [row])
     )
@@ -39,7 +39,7 @@ def test_any_name_and_share_comes_back(tmp_path_factory, name, share) -> None:
 
 
 def test_a_return_that_is_no_number_is_kept(tmp_path) -> None:
-    row = ResultRow(*["a"] * 5, 0, "", 1, 1, 0, 0, math.nan, (math.nan,))
+    row = ResultRow(*["a"] * 5, 0, "", "", 1, 1, 0, 0, math.nan, (math.nan,))
     (back,) = read_results(write_results(tmp_path / "results.csv", [row]))
     assert math.isnan(back.mean_return)
 

@@ -90,4 +90,4 @@ def test_the_truth_of_a_history_follows_its_condition(tmp_path: Path) -> None:
     simulate("walker-walk", "damage:shift_frame=1000", 2, 0, tmp_path / "a.fallow")
     log = read_log(tmp_path / "a.fallow")
     assert log.regime.tolist() == [0, 1]
-    assert log.gain.tolist() == [[1] * 6, [1, 0, 1, 1, 1, 1]]
+    assert log.gain.tolist() == [[1] * 6, [0, 1, 1, 1, 1, 1]]

@@ -123,11 +123,7 @@ def _of_algorithm_1(content: dict[str, Any]) -> dict[str, Any]:
     """A run of algorithm 1 with the defaults of then written out."""
     n_actuators = len(TASKS[content["task"]].body.actuator_velocity)
     branches = [
-        branch
-        | {
-            "condition": legacy.condition(branch["condition"], n_actuators),
-            "rule": legacy.rule(branch["rule"]),
-        }
+        branch | {"condition": legacy.condition(branch["condition"], n_actuators)}
         for branch in content["branches"]
     ]
     half = content.get("evaluate_frames", Run.evaluate_frames) // 2

@@ -1,18 +1,23 @@
-"""Texts of conditions and rules written when their defaults were others.
+"""Texts of conditions written when their defaults were others.
 
 A text names only what differs from the defaults, so a changed default would change what
 old texts mean. Files of algorithm 1 are read with the defaults of then written out:
 
     damage     actuator 1, or 0 on a body with a single actuator
     drifts     a level drawn every 1,000 frames; friction in steps of 0.01
-    wmar       a long part of 500,000 transitions
 """
 
 from typing import Any
 
 from fallow.core import options
 
-DRAW_FRAMES, FRICTION_STD, LONG_TRANSITIONS = 1000, 0.01, 500_000
+ALGORITHM = 2
+"""Raised when a change of the code changes what comes out for the same plan.
+
+1: the first one. 2: `damage` takes actuator 0, drifts draw at resets, evaluations come
+at multiples of their interval.
+"""
+DRAW_FRAMES, FRICTION_STD = 1000, 0.01
 DRIFTING = ("damping", "friction")
 """Conditions whose usual schedule drifts."""
 SWITCHES = ("never", "permanent", "recurring")
@@ -30,11 +35,4 @@ def condition(text: str, n_actuators: int) -> str:
         added["draw_frames"] = DRAW_FRAMES
         if name == "friction":
             added["std"] = FRICTION_STD
-    return options.render(name, added | given)
-
-
-def rule(text: str) -> str:
-    """A rule of algorithm 1 with its defaults written out."""
-    name, given = options.parse(text)
-    added = {"long_transitions": LONG_TRANSITIONS} if name == "wmar" else {}
     return options.render(name, added | given)

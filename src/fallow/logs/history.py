@@ -8,7 +8,7 @@ to its last finished episode.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,11 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from fallow.core import legacy
 from fallow.core.errors import FallowError
+from fallow.core.legacy import ALGORITHM
 from fallow.core.records import Episode
+from fallow.dynamics.conditions import Condition
 from fallow.logs import blocks
 
 MAGIC = b"FALLOWH1"
@@ -88,13 +91,25 @@ class Header:
             float(header.control_step_s)
             if not isinstance(header.about, dict) or int(header.frames_per_step) < 0:
                 raise ValueError
+            return replace(header, about=_modern(header))
         except FallowError:
             raise
         except (KeyError, TypeError, ValueError, RecursionError):
             raise FallowError(
                 "the header is damaged, or not of this version of Fallow"
             ) from None
-        return header
+
+
+def _modern(header: Header) -> dict[str, Any]:
+    """About its origin, in the texts of today; see `fallow.core.legacy`."""
+    about = header.about
+    if "condition" not in about or "algorithm" in about:
+        return about
+    try:
+        text = legacy.condition(str(about["condition"]), len(header.actuators))
+        return about | {"condition": str(Condition.parse(text)), "algorithm": ALGORITHM}
+    except FallowError:  # somebody else's condition
+        return about
 
 
 class HistoryWriter:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import fallow
+from fallow.core.legacy import ALGORITHM
 from fallow.core.records import NO_REGIME, Episode
 from fallow.dynamics import Step, Worlds
 from fallow.logs.history import Header, HistoryWriter
@@ -30,6 +31,7 @@ def header_of(
             "action_repeat": worlds.action_repeat,
             "n_worlds": worlds.n_worlds,
             "fallow": fallow.__version__,
+            "algorithm": ALGORITHM,
         },
     )
 

@@ -17,21 +17,16 @@ from typing import Any
 from fallow.agents import AGENTS
 from fallow.core import options, seeds
 from fallow.core.errors import FallowError, unknown
+from fallow.core.legacy import ALGORITHM
 from fallow.core.results import Label
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.tasks import ACTION_REPEAT, TASKS
 from fallow.replay.rules import Rule
 from fallow.study.checks import check_cell, check_plan, n_worlds_of
-from fallow.study.rows import modern_condition, modern_rule
+from fallow.study.rows import modern_condition
 
-ALGORITHM = 2
-"""Raised when a change of the code changes what comes out for the same plan.
-
-1: the first one. 2: `damage` takes actuator 0, drifts draw at resets, `wmar` has a long
-part of 10,000 transitions, evaluations come at multiples of their interval.
-"""
 TRUNK_ALGORITHM = 1
-"""The same for trunks, which none of that concerns."""
+"""`ALGORITHM` of trunks, which none of its changes concerns."""
 PLAN_FILE = "plan.json"
 LISTS = ("conditions", "rules")
 """Fields of a cell that are lists of texts."""
@@ -302,10 +297,7 @@ def _modern_cell(cell: Any) -> Any:
     _check_lists(cell)
     task = cell.get("task", Cell.task)
     conditions = cell.get("conditions", Cell.conditions)
-    return cell | {
-        "conditions": [modern_condition(text, task) for text in conditions],
-        "rules": [modern_rule(text) for text in cell.get("rules", Cell.rules)],
-    }
+    return cell | {"conditions": [modern_condition(text, task) for text in conditions]}
 
 
 def shifted(condition: str, shift_frame: int) -> str:

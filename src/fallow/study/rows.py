@@ -8,7 +8,6 @@ from fallow.core import legacy
 from fallow.core.results import ResultRow, is_of_algorithm_1, read_results
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.tasks import TASKS
-from fallow.replay.rules import Rule
 
 
 def read_rows(path: str | Path, unfinished: bool = False) -> list[ResultRow]:
@@ -23,11 +22,7 @@ def read_rows(path: str | Path, unfinished: bool = False) -> list[ResultRow]:
     if not is_of_algorithm_1(path):
         return rows
     return [
-        dataclasses.replace(
-            row,
-            condition=modern_condition(row.condition, row.task),
-            rule=modern_rule(row.rule),
-        )
+        dataclasses.replace(row, condition=modern_condition(row.condition, row.task))
         for row in rows
     ]
 
@@ -37,9 +32,3 @@ def modern_condition(text: str, task: str) -> str:
     """A condition of algorithm 1 as it is written today."""
     n_actuators = len(TASKS[task].body.actuator_velocity)
     return str(Condition.parse(legacy.condition(text, n_actuators)))
-
-
-@cache
-def modern_rule(text: str) -> str:
-    """A rule of algorithm 1 as it is written today."""
-    return str(Rule.parse(legacy.rule(text)))

@@ -23,11 +23,11 @@ from typing import Any
 import fallow
 from fallow.core import files
 from fallow.core.errors import FallowError
+from fallow.core.legacy import ALGORITHM
 from fallow.core.lock import is_lock
 from fallow.core.results import COLUMNS, ResultRow, write_results
 from fallow.study.fleets import Cost, PlannedFleet, check_fit, fleets_of
 from fallow.study.plan import (
-    ALGORITHM,
     PLAN_FILE,
     Plan,
     PlannedBranch,

@@ -20,7 +20,7 @@ class Wmar(Rule):
 
     short_transitions: int = 10_000
     """The newest so many steps."""
-    long_transitions: int = 10_000
+    long_transitions: int = 500_000
     """A uniform sample of so many steps of the whole history, as whole chunks."""
     label = "WMAR"
     keeps_by_key = True
