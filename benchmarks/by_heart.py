@@ -79,7 +79,7 @@ def main() -> None:
         for rule, fleet in fleets.items()
     }
     elsewhere = [
-        ~np.any([own for own in masks if not own.all()], axis=0)
+        ~np.any([mask for mask in masks if not mask.all()], axis=0)
         for masks in zip(*drawn.values(), strict=True)
     ]
     print(f"{given.after or given.preset}, {given.task}, {given.seeds} seeds:")
@@ -94,8 +94,8 @@ def main() -> None:
         ]
         pairs = list(zip(errors, drawn[rule], elsewhere, strict=True))
         cells = (
-            np.array([own[mask].mean() for own, mask, _ in pairs]),
-            np.array([own[mask].mean() for own, _, mask in pairs]),
+            np.array([values[mask].mean() for values, mask, _ in pairs]),
+            np.array([values[mask].mean() for values, _, mask in pairs]),
             np.asarray(fleet.metrics["imagined/return"]),
             fleet.evaluate().mean(-1),
         )

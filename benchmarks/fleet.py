@@ -218,8 +218,8 @@ def print_time(fleet: Fleet, before: dict, seconds: float, n_steps: int) -> None
     beside = {name: each.pop(name, 0) for name in BESIDE}
     each["the rest"] = 1e3 * seconds / n_steps - sum(each.values())
     parts, others = (
-        ", ".join(f"{name} {ms:.2f}" for name, ms in own.items())
-        for own in (each, beside)
+        ", ".join(f"{name} {ms:.2f}" for name, ms in times.items())
+        for times in (each, beside)
     )
     print(f"  ms a step {1e3 * seconds / n_steps:.2f}: {parts}; beside: {others}")
 
@@ -335,7 +335,7 @@ def main() -> None:
         agent = build_agent(TASK, given.agent, preset)
         for n_branches in given.branches:
             row = {"branches": n_branches} | measured(given, agent, n_branches, peak)
-            first = next((own for own in rows if own["preset"] == preset), row)
+            first = next((seen for seen in rows if seen["preset"] == preset), row)
             row["to_first"] = row["updates_per_s"] / first["updates_per_s"]
             if not rows:
                 print(headings(row))

@@ -137,7 +137,7 @@ def main() -> None:
             for _ in range(N_ROUNDS):
                 for key, program in programs.items():
                     times[key].append(seconds(program, arrays))
-            us = {key: 1e6 * statistics.median(own) for key, own in times.items()}
+            us = {key: 1e6 * statistics.median(spent) for key, spent in times.items()}
             out = jax.eval_shape(jax.vmap(step), *arrays)
             n_bytes = sum(
                 a.size * a.dtype.itemsize for a in (*arrays, *jax.tree.leaves(out))

@@ -112,9 +112,9 @@ def paired(work: Work, baseline: Work, n_rounds: int = N_ROUNDS) -> dict[str, fl
     work(), baseline()
     ratios, times = [], []
     for _ in range(n_rounds):
-        own, other = cpu_s(work), cpu_s(baseline)
-        ratios.append(other / own)
-        times.append(own)
+        work_s, other = cpu_s(work), cpu_s(baseline)
+        ratios.append(other / work_s)
+        times.append(work_s)
     return {
         "ratio": statistics.median(ratios),
         "min": min(ratios),

@@ -13,14 +13,14 @@ def time(monkeypatch) -> list[float]:
 
 
 def test_times_add_up_even_where_something_fails(time) -> None:
-    own = Clock()
+    clock = Clock()
     for until in (3.0, 5.0):
-        with own.on("physics"):
+        with clock.on("physics"):
             time.append(until)
-    with pytest.raises(ValueError, match="bad"), own.on("storing"):
+    with pytest.raises(ValueError, match="bad"), clock.on("storing"):
         time.append(9.0)
         raise ValueError("bad")
-    assert own.seconds == {"physics": 5.0, "storing": 4.0}
+    assert clock.seconds == {"physics": 5.0, "storing": 4.0}
 
 
 def test_shares_sum_to_one() -> None:

@@ -343,11 +343,11 @@ def test_two_branches_together_equal_each_alone(fresh, learned) -> None:
     both = {name: np.stack([one[name] for one in rows]) for name in rows[0]}
     together, metrics = jax.jit(jax.vmap(AGENT.update))(stacked, both, keys)
     for branch, state in enumerate((fresh, learned)):
-        alone, own = update(state, rows[branch], keys[branch])
+        alone, its_metrics = update(state, rows[branch], keys[branch])
         # a gradient near 0 makes Adam's first steps sensitive to rounding
         mine = [leaf[branch] for leaf in jax.tree.leaves(together)]
         assert_close(mine, alone, 2e-3)
-        for name, value in own.items():
+        for name, value in its_metrics.items():
             assert metrics[name][branch] == pytest.approx(float(value), rel=1e-3)
 
 

@@ -47,9 +47,9 @@ def lived(fleet: Fleet, n_steps: int = STEPS) -> Fleet:
 def assert_equal(one: Fleet, at: int, other: Fleet, at_other: int) -> None:
     """A branch of one fleet is, to the bit, a branch of another."""
     for shards, others in ((one.state, other.state), (one.carry, other.carry)):
-        own = jax.tree.leaves(one.programs.branch(shards, at))
+        leaves = jax.tree.leaves(one.programs.branch(shards, at))
         its = jax.tree.leaves(other.programs.branch(others, at_other))
-        for a, b in zip(own, its, strict=True):
+        for a, b in zip(leaves, its, strict=True):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
@@ -119,7 +119,7 @@ def test_a_branch_waits_for_an_episode_and_catches_up(waits) -> None:
     _, updates, _ = waits
     usual = [3 + n for n in range(1, 18)]
     assert [other for _, other in updates] == usual
-    assert [own for own, _ in updates] == [0] * 10 + [4, 8, 12, 16, *usual[-3:]]
+    assert [made for made, _ in updates] == [0] * 10 + [4, 8, 12, 16, *usual[-3:]]
 
 
 def test_who_waits_does_not_depend_on_its_company(waits) -> None:

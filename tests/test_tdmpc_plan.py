@@ -184,8 +184,8 @@ def test_planning_under_a_map_over_branches(state) -> None:
     observation, first = np.stack([OBSERVATION] * 2), np.stack([~GOING_ON] * 2)
     mapped = jax.jit(jax.vmap(lambda *a: AGENT.act(*a, True)))
     together = mapped(stacked, carry, observation, first, keys)
-    for branch, own in enumerate((state, other)):
-        alone = act(own, carry[branch], OBSERVATION, ~GOING_ON, keys[branch], True)
+    for branch, learner in enumerate((state, other)):
+        alone = act(learner, carry[branch], OBSERVATION, ~GOING_ON, keys[branch], True)
         np.testing.assert_allclose(
             together.action[branch], alone.action, rtol=1e-3, atol=1e-4
         )

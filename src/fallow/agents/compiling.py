@@ -145,4 +145,4 @@ def _sources() -> str:
     """A digest of all that agents and their replay are made of."""
     root = Path(fallow.__file__).parent
     files = sorted((*root.glob("agents/**/*.py"), *root.glob("replay/**/*.py")))
-    return hashlib.sha256(b"".join(own.read_bytes() for own in files)).hexdigest()
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()

@@ -54,9 +54,11 @@ class ResultTable:
 
     def end(self, returns: np.ndarray) -> None:
         """Append what the evaluation gave, (R, n_episodes)."""
-        for row, own in zip(self._begun, returns, strict=True):
-            each = tuple(float(one) for one in own)
-            self.rows.append(row(mean_return=float(own.mean()), returns=each))
+        for row, branch_returns in zip(self._begun, returns, strict=True):
+            each = tuple(float(one) for one in branch_returns)
+            self.rows.append(
+                row(mean_return=float(branch_returns.mean()), returns=each)
+            )
         write_results(self.path, self.rows)
 
     def keep_until(self, frame: int) -> None:

@@ -180,9 +180,16 @@ def _train_part(
     fleet = Fleet(run.task, agent, branches, run.capacity_transitions)
     labels = [
         Label(
-            run.task, run.agent, run.preset, own.condition, own.rule, own.seed, "", ""
+            run.task,
+            run.agent,
+            run.preset,
+            branch.condition,
+            branch.rule,
+            branch.seed,
+            "",
+            "",
         )
-        for own in branches
+        for branch in branches
     ]
     resume(fleet, run.phase, folder)
     train_until(fleet, run.phase, folder, labels, on_progress)

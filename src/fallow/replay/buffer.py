@@ -78,7 +78,7 @@ class Buffer:
     def __getstate__(self) -> dict[str, Any]:
         """All but views, which would come apart in a copy."""
         views = ("_shortcut", "_columns")
-        return {name: own for name, own in vars(self).items() if name not in views}
+        return {name: value for name, value in vars(self).items() if name not in views}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -108,8 +108,8 @@ class DeviceBuffer:
         step[IS_FIRST] = first = np.asarray(is_first)
         self.layout.check(step, self.n_branches, self.ledgers[0].n_worlds)
         rows = [
-            ledger.advance_all(own, sampler.victim)
-            for ledger, sampler, own in zip(
+            ledger.advance_all(begins, sampler.victim)
+            for ledger, sampler, begins in zip(
                 self.ledgers, self.samplers, first.tolist(), strict=True
             )
         ]
@@ -158,7 +158,7 @@ class DeviceBuffer:
     def can_draw(self, length: int, within_episodes: bool = False) -> np.ndarray:
         """(R,) which branches sequences of `length` steps can be drawn from now."""
         return np.array(
-            [own.can_draw(length, within_episodes) for own in self.samplers]
+            [sampler.can_draw(length, within_episodes) for sampler in self.samplers]
         )
 
     def batch(self, indices: Indices, update: int = 0) -> dict[str, jax.Array]:
@@ -175,22 +175,23 @@ class DeviceBuffer:
         """
         slots = [ledger.slots(finished=True) for ledger in self.ledgers]
         for begin in range(0, max(map(len, slots)), n_chunks):
-            some = [own[begin : begin + n_chunks] for own in slots]
-            padded = np.array([np.resize(own, n_chunks) for own in some])  # (R, n)
+            some = [each[begin : begin + n_chunks] for each in slots]
+            padded = np.array([np.resize(each, n_chunks) for each in some])  # (R, n)
             rows = padded[..., None] * CHUNK + np.arange(CHUNK)
             is_first = np.zeros(rows.shape, bool)
             is_first[..., 0] = True
             tickets = [
-                Ticket(own, ledger.stamp[own])
-                for own, ledger in zip(some, self.ledgers, strict=True)
+                Ticket(each, ledger.stamp[each])
+                for each, ledger in zip(some, self.ledgers, strict=True)
             ]
             yield tickets, Indices(rows[None].astype(np.int32), is_first[None])
 
     def set_errors(self, tickets: Sequence[Ticket], errors: np.ndarray) -> int:
         """Errors (R, n) of a sweep; returns how many chunks were overwritten since."""
+        branches = zip(self.ledgers, tickets, errors, strict=True)
         return sum(
-            ledger.set_errors(ticket.slots, ticket.stamps, own[: len(ticket.slots)])
-            for ledger, ticket, own in zip(self.ledgers, tickets, errors, strict=True)
+            ledger.set_errors(ticket.slots, ticket.stamps, found[: len(ticket.slots)])
+            for ledger, ticket, found in branches
         )
 
     def note_change(self, branch: int) -> None:

@@ -40,7 +40,7 @@ class Ensemble(eqx.Module):
         both = joined(latent, action)
         if kept is None:
             return jax.vmap(lambda network: network(both))(self.networks)
-        return jax.vmap(lambda network, own: network(both, own))(self.networks, kept)
+        return jax.vmap(lambda network, mask: network(both, mask))(self.networks, kept)
 
     def picked(self, which: jax.Array) -> "Ensemble":
         """Only those numbered `which`, so that no others are computed.

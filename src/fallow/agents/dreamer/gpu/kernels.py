@@ -158,7 +158,7 @@ def norm_gates_back(
 
     n_programs, together = n // (rows * n_tiles), rows * n_tiles
     sums = like((n_programs, 6 * width), jnp.float32)
-    new = [like(own.shape, own.dtype) for own in (x, deter)]
+    new = [like(array.shape, array.dtype) for array in (x, deter)]
     d_x, d_deter, partial_sums = run(
         kernel,
         n_programs,
@@ -257,7 +257,7 @@ def two_hot_loss(product: jax.Array, bias: jax.Array, places: jax.Array) -> jax.
 
     def kernel(logits: jax.Array, *refs: Any) -> None:
         *place_refs, loss_ref = refs
-        aimed = kernel_math.two_hots([own[...] for own in place_refs], logits) * logits
+        aimed = kernel_math.two_hots([ref[...] for ref in place_refs], logits) * logits
         total = n_targets * kernel_math.log_sum_exp(logits)
         loss_ref[...] = total - aimed.sum(-1)[:, None]
 
@@ -274,7 +274,7 @@ def two_hot_loss_back(
 
     def kernel(logits: jax.Array, d_loss_ref: Any, *refs: Any) -> None:
         *place_refs, d_ref = refs
-        aimed = kernel_math.two_hots([own[...] for own in place_refs], logits)
+        aimed = kernel_math.two_hots([ref[...] for ref in place_refs], logits)
         d_logits = n_targets * kernel_math.softmax(logits) - aimed
         d_ref[...] = (d_loss_ref[...] * d_logits).astype(d_ref.dtype)
 
@@ -288,12 +288,12 @@ def _on_logits(
     """`kernel(logits, *given, new)` on tiles of rows."""
     n, width = product.shape
 
-    def own(product_ref: Any, bias_ref: Any, *refs: Any) -> None:
+    def read_logits(product_ref: Any, bias_ref: Any, *refs: Any) -> None:
         kernel(kernel_math.read(product_ref) + bias_ref[...], *refs)
 
     rows = tile_rows(n, width)
     arrays = rows_of(rows, product) + whole_row(bias) + rows_of(rows, *given)
-    return run(own, n // rows, arrays, rows_of(rows, new), width=width)[0]
+    return run(read_logits, n // rows, arrays, rows_of(rows, new), width=width)[0]
 
 
 # -------------------------------------------------------------------- sums over rows

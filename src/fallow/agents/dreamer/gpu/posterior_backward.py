@@ -73,7 +73,9 @@ def backward(
         0, n_steps, step, (nothing, sums, behind)
     )
     first = inputs.is_first[0][:, None]
-    d_prev, d_start = (own._replace(stoch=flat(own.stoch)) for own in (d_prev, d_start))
+    d_prev, d_start = (
+        state._replace(stoch=flat(state.stoch)) for state in (d_prev, d_start)
+    )
     d_state = jax.tree.map(lambda d: jnp.where(first, 0, d), d_prev)
     d_start = jax.tree.map(
         lambda s, total, d: (total + jnp.where(first, d, 0)).sum(0).astype(s.dtype),
