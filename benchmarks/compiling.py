@@ -100,7 +100,9 @@ def update_for(agent, n_branches: int) -> tuple:
     buffer = benchmark.filled(agent, n_branches)
     programs = Programs(agent, buffer.layout, list(range(n_branches)))
     schedule = agent.schedule
-    indices = buffer.draw(1, schedule.batch, schedule.length, schedule.within_episodes)
+    indices = buffer.sample(
+        1, schedule.batch, schedule.length, schedule.within_episodes
+    )
     arguments = (
         jax.eval_shape(programs._init.jitted, programs._keys["init"][0]),
         np.swapaxes(indices.rows, 0, 1),

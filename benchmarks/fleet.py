@@ -6,7 +6,7 @@
     python benchmarks/fleet.py --agent tdmpc --presets lean --branches 1 80 --loop
 
 Every line is the median over rounds of several updates of all branches, on filled
-replay, with indices drawn and sent each time; then steps acted a second (plans, for
+replay, with indices sampled and sent each time; then steps acted a second (plans, for
 TD-MPC2), in as many worlds as a branch learns in. The peak that shares refer to is
 measured in the same run: a large bf16 product (fp32 on a CPU). `--loop` adds the whole
 loop with physics, acting and storing; its share is of the learner alone, and the line
@@ -111,7 +111,7 @@ class Learner:
         begin, schedule = time.perf_counter(), self.agent.schedule
         everyone = np.ones(self.n_branches, bool)
         for _ in range(n):
-            indices = self.buffer.draw(
+            indices = self.buffer.sample(
                 1, schedule.batch, schedule.length, schedule.within_episodes
             )
             self.state, self.metrics = self.programs.update(

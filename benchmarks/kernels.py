@@ -72,8 +72,8 @@ def steps_of(config, n_branches: int, n_rows: int) -> dict:
             lambda p, h, d: norm_gates_back(norm3, p, h, d),
             (p2, h, d_h),
         ),
-        "draw": (lambda p, u: sample_latent(logits(p), u), (p4, uniform)),
-        "draw back": (
+        "sample": (lambda p, u: sample_latent(logits(p), u), (p4, uniform)),
+        "sample back": (
             lambda p, u, d: sample_latent_back(logits(p), u, d),
             (p4, uniform, d_4),
         ),

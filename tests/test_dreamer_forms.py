@@ -126,7 +126,7 @@ def test_steps_are_stacked_by_a_kernel_as_by_hand(monkeypatch, shape) -> None:
 
 
 def test_kernels_change_no_gradient(learner, batch, monkeypatch) -> None:
-    """As on a GPU, where norms, gates and draws are kernels; here interpreted."""
+    """As on a GPU, where norms, gates and samples are kernels; here interpreted."""
     plain = (
         gradients_of_the_model(learner, batch),
         gradients_of_the_actor(learner, batch),

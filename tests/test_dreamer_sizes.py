@@ -85,13 +85,13 @@ def gradients(
 
 
 def settled(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Noise that draws the first class or the last, whatever the logits are."""
+    """Noise that samples the first class or the last, whatever the logits are."""
     return jnp.where(jax.random.bernoulli(key, 0.5, shape), 1 - 1e-7, 0.0)
 
 
 @pytest.mark.parametrize("preset", ["lean", pytest.param("paper", marks=NEEDS_GPU)])
 def test_gradients_are_those_of_float32(monkeypatch, preset) -> None:
-    """But for rounding; draws that rounding could turn are settled beforehand."""
+    """But for rounding; samples that rounding could turn are settled beforehand."""
     config = config_of(preset)
     learner = learners(config)
     monkeypatch.setattr(jax.random, "uniform", settled)
@@ -110,7 +110,7 @@ def test_gradients_are_those_of_float32(monkeypatch, preset) -> None:
 
 
 @pytest.mark.parametrize("preset", ["lean", "paper"])
-def test_draws_are_the_plain_ones(monkeypatch, preset) -> None:
+def test_samples_are_the_plain_ones(monkeypatch, preset) -> None:
     config = config_of(preset)
     random = np.random.default_rng(0)
     n = config.batch * config.length
@@ -119,17 +119,17 @@ def test_draws_are_the_plain_ones(monkeypatch, preset) -> None:
     bias = jnp.asarray(random.normal(size=config.n_stoch), jnp.float32)
     uniform = jnp.asarray(random.random((N_BRANCHES, n, shape[0])), jnp.float32)
 
-    def drawn() -> np.ndarray:
-        def draw(product: jax.Array, uniform: jax.Array) -> jax.Array:
+    def sampled() -> np.ndarray:
+        def sample(product: jax.Array, uniform: jax.Array) -> jax.Array:
             return ops.sample_latent(ops.Logits(product, bias, shape), uniform)
 
         given = jnp.asarray(product, config.compute)
-        return np.asarray(jax.jit(jax.vmap(draw))(given, uniform), np.float32)
+        return np.asarray(jax.jit(jax.vmap(sample))(given, uniform), np.float32)
 
     monkeypatch.setattr(launch, "available", lambda: False)
-    plain = drawn()
+    plain = sampled()
     monkeypatch.setattr(launch, "available", lambda: True)
-    one_hot = drawn()
+    one_hot = sampled()
     assert (one_hot.reshape(*one_hot.shape[:-1], *shape).sum(-1) == 1).all()
     # a number that lies on the border of two classes may fall on either side
     assert (one_hot != plain).mean() < 1e-5

@@ -1,6 +1,6 @@
 """TD-MPC2 in a fleet: company changes nothing, a killed run goes on.
 
-A branch that has nothing to draw yet waits and catches up.
+A branch that has nothing to sample yet waits and catches up.
 """
 
 import dataclasses
@@ -63,14 +63,14 @@ def both(tmp_path_factory) -> tuple[Fleet, str]:
 
 
 def test_it_learns_from_finished_episodes_only(both) -> None:
-    """All that was drawn lies in the 501 rows of the first episode."""
+    """All that was sampled lies in the 501 rows of the first episode."""
     fleet, _ = both
     assert fleet.n_updates == 3 + STEPS - 500
     ledger = fleet.buffer.ledgers[0]
     fleet.buffer.samplers[0].record.count(ledger)
-    drawn = np.flatnonzero(ledger.visits)
-    assert len(drawn) and (ledger.chunk[drawn] * 64 < 501).all()
-    batch = fleet.buffer.draw(20, 4, 4, within_episodes=True)
+    sampled = np.flatnonzero(ledger.visits)
+    assert len(sampled) and (ledger.chunk[sampled] * 64 < 501).all()
+    batch = fleet.buffer.sample(20, 4, 4, within_episodes=True)
     rows = batch.rows[:, 0]
     assert rows.max() <= 500 and (np.diff(rows) == 1).all()
 
@@ -126,10 +126,11 @@ def test_who_waits_does_not_depend_on_its_company(waits) -> None:
     fleet, _, _ = waits
     alone = lived(fleet_of(FORGETS, config=LATE), 1007)
     assert_equal(fleet, 0, alone, 0)
-    drawn = alone.buffer.samplers[0]
-    drawn.record.count(drawn.ledger)
+    sampled = alone.buffer.samplers[0]
+    sampled.record.count(sampled.ledger)
     assert (
-        drawn.ledger.chunk[np.flatnonzero(drawn.ledger.visits)].min() * 64 >= 980 - 64
+        sampled.ledger.chunk[np.flatnonzero(sampled.ledger.visits)].min() * 64
+        >= 980 - 64
     )
 
 

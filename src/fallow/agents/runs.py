@@ -142,7 +142,7 @@ class DamagedRun(FallowError):
 def train(
     run: Run, folder: str | Path, on_progress: OnProgress = lambda _: None
 ) -> Path:
-    """Train all branches, going on from checkpoints where there are some.
+    """Train all branches; resume from checkpoints where they exist.
 
     Returns the table of results. A fleet that does not fit into the device's memory is
     split, one part after the other.

@@ -4,7 +4,7 @@ A text names only what differs from the defaults, so a changed default would cha
 old texts mean. Files of algorithm 1 are read with the defaults of then written out:
 
     damage     actuator 1, or 0 on a body with a single actuator
-    drifts     a level drawn every 1,000 frames; friction in steps of 0.01
+    drifts     a level sampled every 1,000 frames; friction in steps of 0.01
     wmar       a long part of 500,000 transitions
 """
 

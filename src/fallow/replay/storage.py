@@ -206,7 +206,7 @@ def _allocate(shape: tuple[int, int], folder: str | Path | None) -> np.ndarray:
 def _check_numbers(name: str, values: np.ndarray, is_halved: bool) -> None:
     """Raise for NaN, infinity, and what float16 cannot hold where that is stored.
 
-    The sum of squares tells cheaply that all is well.
+    The sum of squares is a cheap check that all numbers are finite.
     """
     flat = values.ravel()
     if not (math.isfinite(flat.dot(flat)) or np.isfinite(flat).all()):

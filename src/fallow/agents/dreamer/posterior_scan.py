@@ -11,7 +11,7 @@ With prev = the state before, or the learned start where a row begins:
     p1 = prev.stoch W1 + from_action     x      = silu(norm1(p1))
     p2 = [x, prev.deter] W2              deter  = gates(norm2(p2), prev.deter)
     p3 = deter W3 + from_embed           hidden = silu(norm3(p3))
-    p4 = hidden W4                       stoch  = draw(p4 + bias)
+    p4 = hidden W4                       stoch  = sample(p4 + bias)
 """
 
 from functools import partial

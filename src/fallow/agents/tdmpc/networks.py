@@ -102,12 +102,12 @@ class Policy(NamedTuple):
         return jnp.tanh(self.mean + jnp.exp(self.log_std) * normal)
 
     def log_density(self, normal: jax.Array) -> jax.Array:
-        """Of a draw before it is squashed, summed over actuators."""
+        """Of a sample before it is squashed, summed over actuators."""
         each = -0.5 * jnp.square(normal) - self.log_std - 0.5 * math.log(2 * math.pi)
         return each.sum(-1)
 
     def entropy(self, normal: jax.Array) -> jax.Array:
-        """Minus the log-density of the squashed draw."""
+        """Minus the log-density of the squashed sample."""
         slope = 1 - jnp.square(self.sample(normal))
         squashed = jnp.log(jax.nn.relu(slope) + SQUASH_EPSILON).sum(-1)
         return squashed - self.log_density(normal)

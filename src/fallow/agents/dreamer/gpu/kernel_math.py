@@ -172,11 +172,11 @@ def _instruction(
     return found
 
 
-# ------------------------------------------------------------------------- draws
+# ------------------------------------------------------------------------- samples
 
 
-def drawn(logits: jax.Array, uniform: jax.Array) -> jax.Array:
-    """One-hot (rows, C, K), as `latent.sample`; True where a class is drawn."""
+def one_hot(logits: jax.Array, uniform: jax.Array) -> jax.Array:
+    """One-hot (rows, C, K), as `latent.sample`; True where a class is sampled."""
     n_classes = logits.shape[-1]
     mixed = (1 - UNIMIX) * softmax(logits) + UNIMIX / n_classes
     cumulative = jnp.cumsum(mixed, -1)
@@ -185,10 +185,10 @@ def drawn(logits: jax.Array, uniform: jax.Array) -> jax.Array:
     return classes == passed.astype(jnp.int32).sum(-1)[..., None]
 
 
-def drawn_back(logits: jax.Array, d_drawn: jax.Array) -> jax.Array:
+def one_hot_back(logits: jax.Array, d_sample: jax.Array) -> jax.Array:
     """Gradient of the logits, straight through the probabilities."""
     soft = softmax(logits)
-    d_soft = (1 - UNIMIX) * d_drawn
+    d_soft = (1 - UNIMIX) * d_sample
     return soft * (d_soft - (soft * d_soft).sum(-1)[..., None])
 
 

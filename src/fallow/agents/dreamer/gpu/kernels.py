@@ -1,7 +1,7 @@
 """What stands between matrix products, each as one pass over the rows, for a GPU.
 
 A compiler makes two or three passes of a norm and what follows it, and a dozen small
-kernels of a draw and its gradient; for many rows the passes are what an update waits
+kernels of a sample and its gradient; for many rows the passes are what an update waits
 for, for few rows the number of kernels is. Here a tile of rows is read once, all is
 computed in registers, and what is needed afterwards is written once. The plain forms,
 used everywhere else, are in `steps` and `latent`; tests hold both together.
@@ -170,37 +170,39 @@ def norm_gates_back(
     return d_scale, d_shift, d_x, d_deter
 
 
-# -------------------------------------------------------------------- draws
+# -------------------------------------------------------------------- samples
 
 
 @jax.jit
-def draw(
+def one_hot(
     product: jax.Array,
     bias: jax.Array,
     uniform: jax.Array,
 ) -> jax.Array:
-    """One-hot draws (n, C K) from logits product + bias (n, C K) by uniform (n, C)."""
+    """One-hot samples (n, C K) of logits product + bias (n, C K) by uniform (n, C)."""
     n, n_categoricals = uniform.shape
     n_classes = product.shape[-1] // n_categoricals
 
     def kernel(product_ref: Any, uniform_ref: Any, bias_ref: Any, out_ref: Any) -> None:
         logits = kernel_math.read(product_ref) + bias_ref[...]
-        out_ref[...] = kernel_math.drawn(logits, uniform_ref[...]).astype(out_ref.dtype)
+        out_ref[...] = kernel_math.one_hot(logits, uniform_ref[...]).astype(
+            out_ref.dtype
+        )
 
     shape = (n_categoricals, n_classes)
     rows = tile_rows(n, product.shape[-1])
     logits = product.reshape(n, *shape)
     given = rows_of(rows, logits, uniform) + whole_row(bias.reshape(shape))
     new = rows_of(rows, like(logits.shape, product.dtype))
-    drawn = run(kernel, n // rows, given, new, width=product.shape[-1])[0]
-    return drawn.reshape(product.shape)
+    sample = run(kernel, n // rows, given, new, width=product.shape[-1])[0]
+    return sample.reshape(product.shape)
 
 
 @partial(jax.jit, static_argnames="n_categoricals")
-def draw_back(
+def one_hot_back(
     product: jax.Array,
     bias: jax.Array,
-    d_drawn: jax.Array,
+    d_sample: jax.Array,
     n_categoricals: int,
 ) -> jax.Array:
     """Gradient of the logits (n, C K), straight through the probabilities."""
@@ -209,12 +211,12 @@ def draw_back(
 
     def kernel(product_ref: Any, d_ref: Any, bias_ref: Any, out_ref: Any) -> None:
         logits = kernel_math.read(product_ref) + bias_ref[...]
-        d_logits = kernel_math.drawn_back(logits, kernel_math.read(d_ref))
+        d_logits = kernel_math.one_hot_back(logits, kernel_math.read(d_ref))
         out_ref[...] = d_logits.astype(out_ref.dtype)
 
     rows = tile_rows(n, width)
-    logits, d_drawn = product.reshape(n, *shape), d_drawn.reshape(n, *shape)
-    given = rows_of(rows, logits, d_drawn) + whole_row(bias.reshape(shape))
+    logits, d_sample = product.reshape(n, *shape), d_sample.reshape(n, *shape)
+    given = rows_of(rows, logits, d_sample) + whole_row(bias.reshape(shape))
     new = rows_of(rows, like(logits.shape, product.dtype))
     d_logits = run(kernel, n // rows, given, new, width=width)[0]
     return d_logits.reshape(product.shape)
