@@ -74,17 +74,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         state = train_until(fleet_of(given, given.preset), given.frames, Path(name))
         fleets = {rule: learned(given, rule, state, Path(name)) for rule in given.rules}
-    drawn = {
+    sampled = {
         rule: [seen(sampler) for sampler in fleet.buffer.samplers]
         for rule, fleet in fleets.items()
     }
     elsewhere = [
-        ~np.any([own for own in masks if not own.all()], axis=0)
-        for masks in zip(*drawn.values(), strict=True)
+        ~np.any([mask for mask in masks if not mask.all()], axis=0)
+        for masks in zip(*sampled.values(), strict=True)
     ]
     print(f"{given.after or given.preset}, {given.task}, {given.seeds} seeds:")
     print(
-        "| rule | error on what is drawn | elsewhere | imagined return | evaluation |"
+        "| rule | error on what is sampled | elsewhere | imagined return | evaluation |"
     )
     print("| --- | --- | --- | --- | --- |")
     for rule, fleet in fleets.items():
@@ -92,10 +92,10 @@ def main() -> None:
             sampler.ledger.error[sampler.ledger.slots(finished=True)]
             for sampler in fleet.buffer.samplers
         ]
-        pairs = list(zip(errors, drawn[rule], elsewhere, strict=True))
+        pairs = list(zip(errors, sampled[rule], elsewhere, strict=True))
         cells = (
-            np.array([own[mask].mean() for own, mask, _ in pairs]),
-            np.array([own[mask].mean() for own, _, mask in pairs]),
+            np.array([values[mask].mean() for values, mask, _ in pairs]),
+            np.array([values[mask].mean() for values, _, mask in pairs]),
             np.asarray(fleet.metrics["imagined/return"]),
             fleet.evaluate().mean(-1),
         )

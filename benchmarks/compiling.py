@@ -98,19 +98,21 @@ def placed(arrays):
 def update_for(agent, n_branches: int) -> tuple:
     """The update of a fleet, and arguments that say shapes only."""
     buffer = benchmark.filled(agent, n_branches)
-    own = Programs(agent, buffer.layout, list(range(n_branches)))
+    programs = Programs(agent, buffer.layout, list(range(n_branches)))
     schedule = agent.schedule
-    indices = buffer.draw(1, schedule.batch, schedule.length, schedule.within_episodes)
+    indices = buffer.sample(
+        1, schedule.batch, schedule.length, schedule.within_episodes
+    )
     arguments = (
-        jax.eval_shape(own._init.jitted, own._keys["init"][0]),
+        jax.eval_shape(programs._init.jitted, programs._keys["init"][0]),
         np.swapaxes(indices.rows, 0, 1),
         np.swapaxes(indices.is_first, 0, 1),
-        own._places[0],
-        own._keys["learning"][0],
+        programs._places[0],
+        programs._keys["learning"][0],
         np.zeros(n_branches, np.uint32),
         buffer.groups,
     )
-    return own._update.jitted, placed(arguments)
+    return programs._update.jitted, placed(arguments)
 
 
 def on_h200() -> contextlib.AbstractContextManager:
@@ -218,7 +220,7 @@ def main() -> None:
         text, seconds = compiled(given.agent, given.preset, given.branches)
     kernels = os.environ.get("FALLOW_KERNELS", "default")
     print(f"{given.agent} {given.preset}, {given.branches} branches, {kernels} kernels")
-    spent = ", ".join(f"{what} {own:.1f}" for what, own in seconds.items())
+    spent = ", ".join(f"{what} {took_s:.1f}" for what, took_s in seconds.items())
     print(f"  s: {spent}; slowest passes: {log.slowest_passes()}")
     print(f"  an update {_words(Compiled(text).kernels())}")
     if given.text:

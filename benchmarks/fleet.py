@@ -6,7 +6,7 @@
     python benchmarks/fleet.py --agent tdmpc --presets lean --branches 1 80 --loop
 
 Every line is the median over rounds of several updates of all branches, on filled
-replay, with indices drawn and sent each time; then steps acted a second (plans, for
+replay, with indices sampled and sent each time; then steps acted a second (plans, for
 TD-MPC2), in as many worlds as a branch learns in. The peak that shares refer to is
 measured in the same run: a large bf16 product (fp32 on a CPU). `--loop` adds the whole
 loop with physics, acting and storing; its share is of the learner alone, and the line
@@ -111,7 +111,7 @@ class Learner:
         begin, schedule = time.perf_counter(), self.agent.schedule
         everyone = np.ones(self.n_branches, bool)
         for _ in range(n):
-            indices = self.buffer.draw(
+            indices = self.buffer.sample(
                 1, schedule.batch, schedule.length, schedule.within_episodes
             )
             self.state, self.metrics = self.programs.update(
@@ -218,8 +218,8 @@ def print_time(fleet: Fleet, before: dict, seconds: float, n_steps: int) -> None
     beside = {name: each.pop(name, 0) for name in BESIDE}
     each["the rest"] = 1e3 * seconds / n_steps - sum(each.values())
     parts, others = (
-        ", ".join(f"{name} {ms:.2f}" for name, ms in own.items())
-        for own in (each, beside)
+        ", ".join(f"{name} {ms:.2f}" for name, ms in times.items())
+        for times in (each, beside)
     )
     print(f"  ms a step {1e3 * seconds / n_steps:.2f}: {parts}; beside: {others}")
 
@@ -335,7 +335,7 @@ def main() -> None:
         agent = build_agent(TASK, given.agent, preset)
         for n_branches in given.branches:
             row = {"branches": n_branches} | measured(given, agent, n_branches, peak)
-            first = next((own for own in rows if own["preset"] == preset), row)
+            first = next((seen for seen in rows if seen["preset"] == preset), row)
             row["to_first"] = row["updates_per_s"] / first["updates_per_s"]
             if not rows:
                 print(headings(row))

@@ -73,7 +73,7 @@ def curves(
         fleet.learn(given.every)
         seen.append(fleet.metrics)
     print(f"{form}: {time.perf_counter() - begin:.0f} s, compiling included")
-    return {name: np.array([own[name] for own in seen]) for name in seen[0]}
+    return {name: np.array([metrics[name] for metrics in seen]) for name in seen[0]}
 
 
 def late(curve: np.ndarray) -> np.ndarray:
@@ -125,7 +125,7 @@ def main() -> None:
     print("| --- |" + " --- |" * len(found))
     for name, exact in found[EXACT].items():
         apart = [late(found[form][name]) - late(exact) for form in others]
-        cells = "".join(f" {shown(own, digits=4, signed=True)} |" for own in apart)
+        cells = "".join(f" {shown(value, digits=4, signed=True)} |" for value in apart)
         print(f"| {name} | {late(exact).mean():.4f} |{cells}")
 
 

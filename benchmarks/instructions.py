@@ -33,8 +33,8 @@ INSTRUCTION = r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+\s+)?([A-Z0-9_]+)(.*)"
 
 def tool(name: str) -> str:
     """Of CUDA, from the path or from one of its packages."""
-    folders = [Path(own) for own in site.getsitepackages()]
-    packaged = [p for own in folders for p in own.glob(f"nvidia/**/bin/{name}")]
+    folders = [Path(folder) for folder in site.getsitepackages()]
+    packaged = [p for folder in folders for p in folder.glob(f"nvidia/**/bin/{name}")]
     found = shutil.which(name) or (packaged and str(packaged[0]))
     if not found:
         raise SystemExit(f"there is no {name} here: see the head of this file")

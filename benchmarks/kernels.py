@@ -72,8 +72,8 @@ def steps_of(config, n_branches: int, n_rows: int) -> dict:
             lambda p, h, d: norm_gates_back(norm3, p, h, d),
             (p2, h, d_h),
         ),
-        "draw": (lambda p, u: sample_latent(logits(p), u), (p4, uniform)),
-        "draw back": (
+        "sample": (lambda p, u: sample_latent(logits(p), u), (p4, uniform)),
+        "sample back": (
             lambda p, u, d: sample_latent_back(logits(p), u, d),
             (p4, uniform, d_4),
         ),
@@ -137,7 +137,7 @@ def main() -> None:
             for _ in range(N_ROUNDS):
                 for key, program in programs.items():
                     times[key].append(seconds(program, arrays))
-            us = {key: 1e6 * statistics.median(own) for key, own in times.items()}
+            us = {key: 1e6 * statistics.median(spent) for key, spent in times.items()}
             out = jax.eval_shape(jax.vmap(step), *arrays)
             n_bytes = sum(
                 a.size * a.dtype.itemsize for a in (*arrays, *jax.tree.leaves(out))

@@ -58,11 +58,11 @@ def print_curve(rows: list[ResultRow]) -> None:
 
 def by_seed(rows: list[ResultRow], frames: set[int]) -> list[float]:
     """Each seed's mean over these evaluations."""
-    own = collections.defaultdict(list)
+    returns = collections.defaultdict(list)
     for row in rows:
         if row.frame in frames:
-            own[row.seed].append(row.mean_return)
-    return [statistics.mean(returns) for returns in own.values()]
+            returns[row.seed].append(row.mean_return)
+    return [statistics.mean(each) for each in returns.values()]
 
 
 def print_together(tables: dict[str, list[ResultRow]]) -> None:
@@ -75,11 +75,12 @@ def print_together(tables: dict[str, list[ResultRow]]) -> None:
     print(f"mean of evaluations at {min(frames):,} to {max(frames):,}, over seeds")
     print("| table | seeds | mean | sd | the first less this, 95 % | p |")
     print("| --- | --- | --- | --- | --- | --- |")
-    for path, own in means.items():
-        cells = f"{len(own)} | {statistics.mean(own):.0f} | {statistics.stdev(own):.0f}"
-        test = stats.ttest_ind(means[first], own, equal_var=False)
+    for path, values in means.items():
+        mean, spread = statistics.mean(values), statistics.stdev(values)
+        cells = f"{len(values)} | {mean:.0f} | {spread:.0f}"
+        test = stats.ttest_ind(means[first], values, equal_var=False)
         low, high = test.confidence_interval()
-        apart = statistics.mean(means[first]) - statistics.mean(own)
+        apart = statistics.mean(means[first]) - mean
         less = f"{apart:+.0f} ({low:.0f} to {high:.0f}) | {test.pvalue:.2f}"
         print(f"| {path} | {cells} | {less if path != first else ' | '} |")
 

@@ -83,7 +83,7 @@ def bare(task: str) -> Way:
     def begin() -> None:
         batch.reset()
         for row in range(N_WORLDS):
-            batch.qpos[row], batch.qvel[row] = body.draw_start(model, random)
+            batch.qpos[row], batch.qvel[row] = body.sample_start(model, random)
 
     def play() -> int:
         for actions in random.uniform(-1, 1, (SLICE, N_WORLDS, model.nu)):

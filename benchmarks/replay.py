@@ -25,7 +25,7 @@ from fallow.replay import Buffer, Field
 N = 1_000_000
 EPISODE = 1000
 BATCH, LENGTH = 16, 64
-DRAWS_BETWEEN_ADDS = 16
+SAMPLES_BETWEEN_ADDS = 16
 N_ROUNDS = 15
 FIELDS = {
     "observation": Field((24,)),
@@ -112,9 +112,9 @@ def paired(work: Work, baseline: Work, n_rounds: int = N_ROUNDS) -> dict[str, fl
     work(), baseline()
     ratios, times = [], []
     for _ in range(n_rounds):
-        own, other = cpu_s(work), cpu_s(baseline)
-        ratios.append(other / own)
-        times.append(own)
+        work_s, other = cpu_s(work), cpu_s(baseline)
+        ratios.append(other / work_s)
+        times.append(work_s)
     return {
         "ratio": statistics.median(ratios),
         "min": min(ratios),
@@ -129,12 +129,12 @@ def cpu_s(work: Work) -> float:
     return time.process_time() - begin
 
 
-def draws_and_adds(
-    replay: Buffer | Ring, step: dict[str, np.ndarray], n_draws: int
+def samples_and_adds(
+    replay: Buffer | Ring, step: dict[str, np.ndarray], n_samples: int
 ) -> Work:
     def work() -> None:
-        for draw in range(n_draws):
-            if draw % DRAWS_BETWEEN_ADDS == 0:
+        for sample in range(n_samples):
+            if sample % SAMPLES_BETWEEN_ADDS == 0:
                 replay.add(**step)
             replay.sample(BATCH, LENGTH)
 
@@ -148,7 +148,7 @@ def measure_rules(ring: Ring) -> dict[str, Any]:
         buffer = full_buffer(rule)
         name = rule.split(":")[0]
         results[name] = paired(
-            draws_and_adds(buffer, one, 320), draws_and_adds(ring, one, 320)
+            samples_and_adds(buffer, one, 320), samples_and_adds(ring, one, 320)
         )
         if name == "passive":
             results["passive, no adds"] = paired(
@@ -165,7 +165,7 @@ def measure_rules(ring: Ring) -> dict[str, Any]:
 
 
 def rewrite_s(buffer: Buffer) -> float:
-    """New errors for every chunk, and the weights that follow, until the next draw."""
+    """New errors for every chunk, and the weights that follow from them."""
     slots = buffer.ledger.slots(finished=True)
     stamps = buffer.ledger.stamp[slots]
     errors = np.random.default_rng(0).random(len(slots))
@@ -204,8 +204,8 @@ def measure_peers(ring: Ring) -> dict[str, Any]:
     """What is installed of the peers; each is said to be missing otherwise."""
     peers = {
         "cpprb": cpprb_weights,
-        "flashbax": flashbax_draws,
-        "torchrl": torchrl_draws,
+        "flashbax": flashbax_samples,
+        "torchrl": torchrl_samples,
     }
     return {
         f"{name} ({measure.__doc__})": measure(ring)
@@ -226,7 +226,7 @@ def cpprb_weights(ring: Ring) -> dict[str, float]:
     return {"seconds": statistics.median(times)}
 
 
-def flashbax_draws(ring: Ring) -> dict[str, float]:
+def flashbax_samples(ring: Ring) -> dict[str, float]:
     """Trajectory buffer"""
     import flashbax
     import jax
@@ -250,7 +250,7 @@ def flashbax_draws(ring: Ring) -> dict[str, float]:
     )
 
 
-def torchrl_draws(ring: Ring) -> dict[str, float]:
+def torchrl_samples(ring: Ring) -> dict[str, float]:
     """SliceSampler"""
     import torch
     from tensordict import TensorDict

@@ -1,8 +1,8 @@
-"""Replay for a fleet: what drawing on the host and gathering on the device cost.
+"""Replay for a fleet: what sampling on the host and gathering on the device cost.
 
     python benchmarks/replay_fleet.py --branches 40 --updates 8
 
-Every branch holds 100k transitions of 24 + 6 floats and draws 16 sequences of 64 an
+Every branch holds 100k transitions of 24 + 6 floats and samples 16 sequences of 64 an
 update, by eight rules in turn. Times are medians over rounds; gathering is timed with
 the indices on their way to the device, as in training.
 """
@@ -71,14 +71,14 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--branches", type=int, default=8)
-    parser.add_argument("--updates", type=int, default=8, help="drawn at once")
+    parser.add_argument("--updates", type=int, default=8, help="sampled at once")
     arguments = parser.parse_args()
     n_branches, n_updates = arguments.branches, arguments.updates
     with tempfile.TemporaryDirectory() as folder:
         fleet = filled(n_branches, folder)
     n = n_branches * n_updates
-    draw_s = median_s(lambda: fleet.draw(n_updates, BATCH, LENGTH).rows)
-    indices = fleet.draw(n_updates, BATCH, LENGTH)
+    sample_s = median_s(lambda: fleet.sample(n_updates, BATCH, LENGTH).rows)
+    indices = fleet.sample(n_updates, BATCH, LENGTH)
     gather_s = median_s(lambda: [fleet.batch(indices, k) for k in range(n_updates)])
     shape = (n_branches, 1)
     step = {
@@ -92,10 +92,10 @@ def main() -> None:
 
     add_s = median_s(add)
     print(f"{jax.devices()[0].device_kind}, {n_branches} branches, {n_updates} updates")
-    print(f"draw    {draw_s / n * 1e6:8.1f} us a branch and update, on the host")
+    print(f"sample    {sample_s / n * 1e6:8.1f} us a branch and update, on the host")
     print(f"gather  {gather_s / n * 1e6:8.1f} us a branch and update, on the device")
     print(f"add     {add_s / n_branches * 1e6:8.1f} us a branch and step")
-    print(f"so at most {n / (draw_s + gather_s):,.0f} updates/s of all branches")
+    print(f"so at most {n / (sample_s + gather_s):,.0f} updates/s of all branches")
 
 
 if __name__ == "__main__":

@@ -25,11 +25,11 @@ for rule in ("passive", "recency:window_transitions=500"):
         is_first = np.array([step % EPISODE == 0])
         buffer.add(is_first=is_first, regime=regime, action=action, change=change)
         if step == CHANGE_STEP:
-            buffer.sampler.record.clear()  # count draws from here on
+            buffer.sampler.record.clear()  # count samples from here on
         batch = buffer.sample(16, 1)  # (16, 1, 3)
         error = batch["change"] - response * batch["action"]
         response += 0.1 * (error * batch["action"]).mean(axis=(0, 1))
     print(
         f"{rule}: response {response.mean():.2f}, truth {GAIN[1]:.2f}; "
-        f"{buffer.drawn().stale_share:.0%} of draws after the change were stale"
+        f"{buffer.sampled().stale_share:.0%} of samples after the change were stale"
     )

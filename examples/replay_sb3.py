@@ -25,9 +25,11 @@ model.learn(400)
 
 env.unwrapped.m = 2.0  # kg, twice the mass
 replay.set_present_regime(1)
-replay.sampler.record.clear()  # count draws from here on
+replay.sampler.record.clear()  # count samples from here on
 model.learn(400, reset_num_timesteps=False)
 
-drawn = replay.drawn()
-print(f"{len(replay)} transitions stored, drawn by {replay.rule}")
-print(f"{drawn.n_steps:.0f} draws since the change, {drawn.stale_share:.0%} stale")
+sampled = replay.sampled()
+print(f"{len(replay)} transitions stored, sampled by {replay.rule}")
+print(
+    f"{sampled.n_steps:.0f} samples since the change, {sampled.stale_share:.0%} stale"
+)

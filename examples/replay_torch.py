@@ -26,7 +26,7 @@ def predict(model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> torch.Ten
 
 
 def run(rule: str) -> float:
-    """Error of a model on the new dynamics, trained on what the rule draws."""
+    """Error of a model on the new dynamics, trained on what the rule samples."""
     random = np.random.default_rng(0)
     torch.manual_seed(0)
     fields = {"state": Field((2,)), "action": Field((1,))}
@@ -44,14 +44,14 @@ def run(rule: str) -> float:
         state[is_first] = 0
         buffer.add(is_first=is_first, state=state, action=action)
         if step >= 8:
-            drawn = buffer.sample(16, 8)
-            batch = {name: torch.from_numpy(drawn[name]) for name in drawn}
+            sampled = buffer.sample(16, 8)
+            batch = {name: torch.from_numpy(sampled[name]) for name in sampled}
             optimiser.zero_grad()
             predict(model, batch).mean().backward()
             optimiser.step()
     buffer.rule = "recency:window_transitions=200"  # only the new dynamics
-    drawn = buffer.sample(256, 8)
-    batch = {name: torch.from_numpy(drawn[name]) for name in drawn}
+    sampled = buffer.sample(256, 8)
+    batch = {name: torch.from_numpy(sampled[name]) for name in sampled}
     return predict(model, batch).mean().item()
 
 

@@ -14,7 +14,7 @@ GAIN = (1.0, 0.5)  # of the actuator, before and after
 
 
 def make(rule: str) -> TensorDictReplayBuffer:
-    """A TorchRL buffer that keeps and draws by a rule."""
+    """A TorchRL buffer that keeps and samples by a rule."""
     sampler = RuleSampler(rule, seed=0)
     storage = LazyTensorStorage(10_000)
     return TensorDictReplayBuffer(
@@ -23,7 +23,7 @@ def make(rule: str) -> TensorDictReplayBuffer:
 
 
 def run(rule: str) -> tuple[TensorDictReplayBuffer, float]:
-    """The buffer at the end, and the actuator response fitted on its draws."""
+    """The buffer at the end, and the actuator response fitted on its samples."""
     torch.manual_seed(0)
     buffer, response = make(rule), 0.0
     for step in range(0, N_STEPS, 10):
@@ -44,4 +44,4 @@ for rule in ("passive", "recency:window_transitions=500"):
 again = make("passive")
 again.load_state_dict(buffer.state_dict())
 same = torch.equal(again.sample()["index"], buffer.sample()["index"])
-print(f"a buffer restored from state_dict draws the same: {same}")
+print(f"a buffer restored from state_dict samples the same: {same}")

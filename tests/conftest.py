@@ -90,11 +90,11 @@ def traced_once() -> Iterator[None]:
     if compiling is None:
         yield
         return
-    own = compiling.Program._found
+    find_program = compiling.Program._found
 
     def found(program: Any, arguments: tuple[Any, ...]) -> Any:
         if not (program._keep and compiling.on_processor()):
-            return own(program, arguments)
+            return find_program(program, arguments)
         key = program._key(arguments)
         if key not in TRACED:
             TRACED[key] = program.jitted.lower(*arguments).compile()

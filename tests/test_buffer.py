@@ -134,12 +134,12 @@ def test_one_of_eight_worlds_may_fill_the_buffer() -> None:
 
 
 @pytest.mark.parametrize("n_steps", [120, 400, 1300])
-def test_passive_draws_edges_as_often_as_the_middle(n_steps: int) -> None:
+def test_passive_samples_edges_as_often_as_the_middle(n_steps: int) -> None:
     """Uniform over steps at the write head, at the oldest step, at the wrap."""
     buffer = filled(n_steps, n_worlds=2, episode=37)
     counts: dict[tuple[int, int], int] = {}
-    n_draws = 60_000
-    for _ in range(n_draws // (64 * 32)):
+    n_samples = 60_000
+    for _ in range(n_samples // (64 * 32)):
         batch = buffer.sample(64, 32)
         for key in zip(batch["world"].flat, batch["serial"].flat, strict=True):
             counts[key] = counts.get(key, 0) + 1
@@ -160,7 +160,7 @@ def test_is_first_comes_from_the_data_too() -> None:
 
 
 def test_running_episodes_are_left_out_on_request() -> None:
-    drawn = {
+    sampled = {
         running: np.concatenate(
             [
                 filled(475, n_worlds=1, sample_running=running)
@@ -171,7 +171,7 @@ def test_running_episodes_are_left_out_on_request() -> None:
         )
         for running in (True, False)
     }
-    assert drawn[True].max() >= 450 and drawn[False].max() < 450
+    assert sampled[True].max() >= 450 and sampled[False].max() < 450
 
 
 def test_whole_episodes_and_steps_mix() -> None:

@@ -13,19 +13,19 @@ def time(monkeypatch) -> list[float]:
 
 
 def test_times_add_up_even_where_something_fails(time) -> None:
-    own = Clock()
+    clock = Clock()
     for until in (3.0, 5.0):
-        with own.on("physics"):
+        with clock.on("physics"):
             time.append(until)
-    with pytest.raises(ValueError, match="bad"), own.on("storing"):
+    with pytest.raises(ValueError, match="bad"), clock.on("storing"):
         time.append(9.0)
         raise ValueError("bad")
-    assert own.seconds == {"physics": 5.0, "storing": 4.0}
+    assert clock.seconds == {"physics": 5.0, "storing": 4.0}
 
 
 def test_shares_sum_to_one() -> None:
     spent = {"waiting": 6.0, "physics": 1.0, "saving": 0.5, "starting acts": 0.5}
-    spent |= {"drawing": 3.0}  # beside: it took no time of its own
+    spent |= {"sampling": 3.0}  # beside: it took no time of its own
     found = shares(spent, total_s=10.0)
     assert found == pytest.approx(
         {"learner": 0.6, "physics": 0.1, "evaluating": 0, "saving": 0.05, "host": 0.25}

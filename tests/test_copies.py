@@ -77,7 +77,7 @@ def test_a_deep_copy_of_a_fleets_buffer_goes_on() -> None:
                 serial=np.full((2, 1), serial, np.int32),
                 x=x,
             )
-    one, other = (each.batch(each.draw(1, 4, 8)) for each in fleets)
+    one, other = (each.batch(each.sample(1, 4, 8)) for each in fleets)
     for name in one:
         np.testing.assert_array_equal(one[name], other[name], name)
     assert np.asarray(one["x"]).any()

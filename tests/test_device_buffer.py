@@ -1,4 +1,4 @@
-"""A fleet draws what single buffers draw, and only indices cross to the device."""
+"""A fleet samples what single buffers sample, and only indices cross to the device."""
 
 import jax
 import numpy as np
@@ -50,9 +50,9 @@ def filled() -> tuple[DeviceBuffer, list[Buffer]]:
 
 
 @pytest.mark.parametrize("length", [16, 64])
-def test_every_branch_draws_what_its_buffer_draws(filled, length: int) -> None:
+def test_every_branch_samples_what_its_buffer_samples(filled, length: int) -> None:
     fleet, singles = filled
-    indices = fleet.draw(5, 4, length)
+    indices = fleet.sample(5, 4, length)
     assert indices.rows.shape == (5, len(RULES), 4, length)
     for update in range(5):
         batch = fleet.batch(indices, update)
@@ -64,7 +64,7 @@ def test_every_branch_draws_what_its_buffer_draws(filled, length: int) -> None:
 
 def test_only_indices_cross_to_the_device(filled) -> None:
     fleet, _ = filled
-    indices = fleet.draw(2, 4, 16)
+    indices = fleet.sample(2, 4, 16)
     fleet.batch(indices)  # compiled
     rows = jax.device_put(indices.rows[1])
     is_first = jax.device_put(indices.is_first[1])
@@ -88,7 +88,7 @@ def test_a_branch_and_a_buffer_load_each_others_files(filled, tmp_path) -> None:
     other.load(0, tmp_path / "single")
     assert [str(sampler.rule) for sampler in other.samplers] == RULES[:2]
     for _ in range(3):
-        batch = other.batch(other.draw(1, 4, 64))
+        batch = other.batch(other.sample(1, 4, 64))
         for name, values in buffer.sample(4, 64).items():
             np.testing.assert_array_equal(np.asarray(batch[name])[1], values)
         for name, values in singles[0].sample(4, 64).items():

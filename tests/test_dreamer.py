@@ -76,19 +76,19 @@ def test_divergence_by_hand() -> None:
     assert latent.divergence(one, one) == 0
 
 
-def test_draws_follow_the_mixed_probabilities() -> None:
+def test_samples_follow_the_mixed_probabilities() -> None:
     logits = jnp.tile(jnp.array([[3.0, 0.0, -2.0, 1.0]]), (20_000, 1, 1))
-    drawn = np.asarray(latent.sample(logits, uniform_of((20_000, 1))))
-    assert set(np.unique(drawn)) == {0.0, 1.0} and (drawn.sum(-1) == 1).all()
+    sampled = np.asarray(latent.sample(logits, uniform_of((20_000, 1))))
+    assert set(np.unique(sampled)) == {0.0, 1.0} and (sampled.sum(-1) == 1).all()
     p = np.asarray(latent.mixed(logits[0, 0]))
-    error = np.sqrt(p * (1 - p) / len(drawn))
-    assert (np.abs(drawn[:, 0].mean(0) - p) < 4 * error).all()
+    error = np.sqrt(p * (1 - p) / len(sampled))
+    assert (np.abs(sampled[:, 0].mean(0) - p) < 4 * error).all()
 
 
-def test_a_draw_at_the_very_end_is_the_last_class() -> None:
+def test_a_sample_at_the_very_end_is_the_last_class() -> None:
     largest = np.nextafter(np.float32(1), np.float32(0))
-    drawn = latent.sample(jnp.zeros((1, 32)), jnp.array([largest]))
-    assert drawn[0].argmax() == 31 and drawn.sum() == 1
+    sampled = latent.sample(jnp.zeros((1, 32)), jnp.array([largest]))
+    assert sampled[0].argmax() == 31 and sampled.sum() == 1
 
 
 def test_gradients_go_straight_through() -> None:

@@ -126,7 +126,7 @@ def test_steps_are_stacked_by_a_kernel_as_by_hand(monkeypatch, shape) -> None:
 
 
 def test_kernels_change_no_gradient(learner, batch, monkeypatch) -> None:
-    """As on a GPU, where norms, gates and draws are kernels; here interpreted."""
+    """As on a GPU, where norms, gates and samples are kernels; here interpreted."""
     plain = (
         gradients_of_the_model(learner, batch),
         gradients_of_the_actor(learner, batch),
@@ -144,7 +144,7 @@ def test_kernels_change_no_update(learner, batch, monkeypatch) -> None:
     """Of all that is told of two updates in a row, as on a GPU and as here."""
 
     def told() -> list[dict]:
-        update = jax.jit(lambda own, key: train.update(SMALL, own, batch, key))
+        update = jax.jit(lambda learner, key: train.update(SMALL, learner, batch, key))
         first, metrics = update(learner, jax.random.key(1))
         return [metrics, update(first, jax.random.key(2))[1]]
 

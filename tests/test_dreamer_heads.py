@@ -23,7 +23,7 @@ def example(dtype: str) -> tuple[MLP, jax.Array, list[jax.Array]]:
     features = random.normal(size=(N_BRANCHES, *SHAPE, N_FEATURES))
     targets = 50 * random.normal(size=(2, N_BRANCHES, *SHAPE))
     targets[0, 0, 0, :4] = 0, 1e-4, 1e12, -1e12  # both ends, and the middle
-    arrays = [jnp.asarray(own, "float32") for own in (features, *targets)]
+    arrays = [jnp.asarray(array, "float32") for array in (features, *targets)]
     return computing_in(heads, dtype), arrays[0], arrays[1:]
 
 
@@ -31,11 +31,11 @@ def outcome_and_gradients(head: MLP, features: jax.Array, *targets: jax.Array):
     """Of a loss that weighs every row differently, for each of the three uses."""
 
     def loss(head: MLP, features: jax.Array):
-        own = BinnedScalars.of(head, features)
+        binned = BinnedScalars.of(head, features)
         each = {
-            "estimate": own.estimate(),
-            "one": own.cross_entropy(targets[0]),
-            "two": own.cross_entropy(*targets),
+            "estimate": binned.estimate(),
+            "one": binned.cross_entropy(targets[0]),
+            "two": binned.cross_entropy(*targets),
         }
         waves = {name: jnp.cos(jnp.arange(x.size)).reshape(x.shape) * x
                  for name, x in each.items()}  # fmt: skip
@@ -55,17 +55,19 @@ def test_kernels_count_as_the_formulas_do(monkeypatch, dtype, tolerance) -> None
     fused = jax.vmap(outcome_and_gradients)(head, features, *targets)
     each = plain[0][1]
     assert all(np.ptp(x) > 1 for x in jax.tree.leaves(each))
-    assert_close(*(jax.tree.map(np.float32, own) for own in (fused, plain)), tolerance)
+    assert_close(
+        *(jax.tree.map(np.float32, form) for form in (fused, plain)), tolerance
+    )
 
 
 def test_they_are_the_formulas_of_the_bins(monkeypatch) -> None:
     monkeypatch.setattr(launch, "available", lambda: False)
     head, features, targets = example("float32")
     one = jax.tree.map(lambda x: x[0], head)
-    logits, own = one(features[0]), BinnedScalars.of(one, features[0])
-    np.testing.assert_array_equal(own.estimate(), BINS.estimate(logits))
+    logits, binned = one(features[0]), BinnedScalars.of(one, features[0])
+    np.testing.assert_array_equal(binned.estimate(), BINS.estimate(logits))
     losses = [BINS.cross_entropy(logits, x[0]) for x in targets]
-    both = own.cross_entropy(targets[0][0], targets[1][0])
+    both = binned.cross_entropy(targets[0][0], targets[1][0])
     np.testing.assert_allclose(both, losses[0] + losses[1], rtol=1e-6)
 
 
@@ -75,8 +77,8 @@ def test_the_bin_that_is_none_gets_nothing(monkeypatch) -> None:
     one = jax.tree.map(lambda x: x[0], head)
 
     def loss(product: jax.Array) -> jax.Array:
-        own = padded._replace(product=product)
-        return own.estimate().sum() + own.cross_entropy(targets[0][0]).sum()
+        binned = padded._replace(product=product)
+        return binned.estimate().sum() + binned.cross_entropy(targets[0][0]).sum()
 
     padded = BinnedScalars.of(one, features[0])
     assert padded.product.shape == (*SHAPE, N_PADDED)

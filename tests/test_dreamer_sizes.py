@@ -40,12 +40,12 @@ def learners(config: Config) -> train.Learner:
     """One a branch."""
 
     def one(key: jax.Array) -> train.Learner:
-        own = moved(train.init(config, key, N_COLUMNS, N_ACTUATORS))
+        learner = moved(train.init(config, key, N_COLUMNS, N_ACTUATORS))
         # the state before the first is the likeliest one: without doubt, here
         first = jnp.arange(config.n_stoch) % config.n_classes == 0
-        bias = own.model.rssm.prior_out.bias
+        bias = learner.model.rssm.prior_out.bias
         return eqx.tree_at(
-            lambda own: own.model.rssm.prior_out.bias, own, bias + 3 * first
+            lambda learner: learner.model.rssm.prior_out.bias, learner, bias + 3 * first
         )
 
     return jax.jit(jax.vmap(one))(branch_keys())
@@ -58,7 +58,7 @@ def branch_keys() -> jax.Array:
 def batches(config: Config) -> losses.Batch:
     """One a branch, as replay hands them over."""
     each = [random_batch(config, N_COLUMNS, N_ACTUATORS, s) for s in range(N_BRANCHES)]
-    return jax.tree.map(lambda *own: np.stack(own), *map(by_sequence, each))
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *map(by_sequence, each))
 
 
 def gradients(
@@ -75,20 +75,23 @@ def gradients(
     for _ in range(n_times):
         state, _ = update(*given)
         opt_state = state.model_opt_state, state.actor_opt_state, state.critic_opt_state
-        means = [*(optax.tree.get(own, "mu") for own in opt_state), state.return_range]
+        means = [
+            *(optax.tree.get(part, "mu") for part in opt_state),
+            state.return_range,
+        ]
         leaves, _ = jax.tree_util.tree_flatten_with_path(means)
         each.append({jax.tree_util.keystr(k): np.asarray(x) for k, x in leaves})
     return each
 
 
 def settled(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Noise that draws the first class or the last, whatever the logits are."""
+    """Noise that samples the first class or the last, whatever the logits are."""
     return jnp.where(jax.random.bernoulli(key, 0.5, shape), 1 - 1e-7, 0.0)
 
 
 @pytest.mark.parametrize("preset", ["lean", pytest.param("paper", marks=NEEDS_GPU)])
 def test_gradients_are_those_of_float32(monkeypatch, preset) -> None:
-    """But for rounding; draws that rounding could turn are settled beforehand."""
+    """But for rounding; samples that rounding could turn are settled beforehand."""
     config = config_of(preset)
     learner = learners(config)
     monkeypatch.setattr(jax.random, "uniform", settled)
@@ -107,7 +110,7 @@ def test_gradients_are_those_of_float32(monkeypatch, preset) -> None:
 
 
 @pytest.mark.parametrize("preset", ["lean", "paper"])
-def test_draws_are_the_plain_ones(monkeypatch, preset) -> None:
+def test_samples_are_the_plain_ones(monkeypatch, preset) -> None:
     config = config_of(preset)
     random = np.random.default_rng(0)
     n = config.batch * config.length
@@ -116,20 +119,20 @@ def test_draws_are_the_plain_ones(monkeypatch, preset) -> None:
     bias = jnp.asarray(random.normal(size=config.n_stoch), jnp.float32)
     uniform = jnp.asarray(random.random((N_BRANCHES, n, shape[0])), jnp.float32)
 
-    def drawn() -> np.ndarray:
-        def draw(product: jax.Array, uniform: jax.Array) -> jax.Array:
+    def sampled() -> np.ndarray:
+        def sample(product: jax.Array, uniform: jax.Array) -> jax.Array:
             return ops.sample_latent(ops.Logits(product, bias, shape), uniform)
 
         given = jnp.asarray(product, config.compute)
-        return np.asarray(jax.jit(jax.vmap(draw))(given, uniform), np.float32)
+        return np.asarray(jax.jit(jax.vmap(sample))(given, uniform), np.float32)
 
     monkeypatch.setattr(launch, "available", lambda: False)
-    plain = drawn()
+    plain = sampled()
     monkeypatch.setattr(launch, "available", lambda: True)
-    own = drawn()
-    assert (own.reshape(*own.shape[:-1], *shape).sum(-1) == 1).all()
+    one_hot = sampled()
+    assert (one_hot.reshape(*one_hot.shape[:-1], *shape).sum(-1) == 1).all()
     # a number that lies on the border of two classes may fall on either side
-    assert (own != plain).mean() < 1e-5
+    assert (one_hot != plain).mean() < 1e-5
 
 
 @pytest.mark.parametrize("n_worlds", [pytest.param(4, marks=NEEDS_GPU), 10])
@@ -154,9 +157,9 @@ def test_acts_are_those_of_float32(monkeypatch, preset, n_worlds) -> None:
         carry = jax.tree.map(lambda x: jnp.stack([x] * N_BRANCHES), nothing)
         found = []
         for observation, is_first in zip(seen, begins, strict=True):
-            own = act(learner, carry, observation, is_first, branch_keys())
-            carry = own.carry
-            found.append(np.concatenate([own.action, own.mean, own.std], -1))
+            acted = act(learner, carry, observation, is_first, branch_keys())
+            carry = acted.carry
+            found.append(np.concatenate([acted.action, acted.mean, acted.std], -1))
         return np.stack(found)
 
     with monkeypatch.context() as plainly, jax.default_matmul_precision("highest"):

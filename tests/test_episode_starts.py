@@ -24,14 +24,14 @@ RULES = [
 
 
 @st.composite
-def ranges(draw_from, gap: int) -> list[tuple[int, int, int]]:
+def ranges(sample_from, gap: int) -> list[tuple[int, int, int]]:
     """Ranges (world, start, stop) of one or two worlds; neighbours may touch."""
     rows = []
-    for world in range(draw_from(st.integers(1, 2))):
+    for world in range(sample_from(st.integers(1, 2))):
         serial = 0
-        for _ in range(draw_from(st.integers(1, 5))):
-            serial += draw_from(st.integers(0, gap))
-            length = draw_from(st.integers(1, 9))
+        for _ in range(sample_from(st.integers(1, 5))):
+            serial += sample_from(st.integers(0, gap))
+            length = sample_from(st.integers(1, 9))
             rows.append((world, serial, serial + length))
             serial += length
     return rows
@@ -96,15 +96,15 @@ def test_no_sequence_leaves_a_finished_episode(rule: str, n_steps: int) -> None:
 
 
 @pytest.mark.parametrize("n_steps", [300, 900])
-def test_every_sequence_that_exists_is_drawn_equally_often(n_steps: int) -> None:
+def test_every_sequence_that_exists_is_sampled_equally_often(n_steps: int) -> None:
     buffer = filled(n_steps, "passive")
     oldest = int(buffer.ledger.stored().start[0])
     last = n_steps // 37 * 37
     expected = [s for s in range(oldest, last) if s // 37 == (s + 3) // 37]
-    drawn = buffer.sample(200_000, 4, within_episodes=True)["serial"][:, 0]
-    found, counts = np.unique(drawn, return_counts=True)
+    sampled = buffer.sample(200_000, 4, within_episodes=True)["serial"][:, 0]
+    found, counts = np.unique(sampled, return_counts=True)
     assert found.tolist() == expected
-    mean = len(drawn) / len(expected)
+    mean = len(sampled) / len(expected)
     chi_square = ((counts - mean) ** 2 / mean).sum()
     free = len(expected) - 1
     assert abs(chi_square - free) < 4 * np.sqrt(2 * free)
@@ -119,7 +119,7 @@ def test_starts_keep_the_weights_of_a_rule() -> None:
     assert found.weight.tolist() == [1.0, 3.0]
 
 
-def test_a_fleet_draws_what_single_buffers_draw() -> None:
+def test_a_fleet_samples_what_single_buffers_sample() -> None:
     rules = ["passive", "recency:window_transitions=120"]
     fleet = DeviceBuffer(FIELDS, rules, [1, 1], 1, 400)
     singles = [filled(500, rule) for rule in rules]
@@ -128,7 +128,7 @@ def test_a_fleet_draws_what_single_buffers_draw() -> None:
         both = np.ones((2, 1), np.int32)
         step = {"serial": t * both, "episode": t // 37 * both}
         fleet.add(is_first=first, regimes=[t // 200] * 2, **step)
-    indices = fleet.draw(3, 8, 4, within_episodes=True)
+    indices = fleet.sample(3, 8, 4, within_episodes=True)
     for update in range(3):
         batch = fleet.batch(indices, update)
         for branch, single in enumerate(singles):
@@ -139,23 +139,23 @@ def test_a_fleet_draws_what_single_buffers_draw() -> None:
 def test_waiting_for_a_finished_episode() -> None:
     """After a reset there is none until the next one has ended."""
     buffer = filled(160, "reset:change_step=150")
-    assert not buffer.sampler.can_draw(4, within_episodes=True)
-    assert buffer.sampler.can_draw(4) and not buffer.sampler.can_draw(161)
+    assert not buffer.sampler.can_sample(4, within_episodes=True)
+    assert buffer.sampler.can_sample(4) and not buffer.sampler.can_sample(161)
     with pytest.raises(FallowError, match="no finished episode of 4 steps"):
         buffer.sample(2, 4, within_episodes=True)
     add(buffer, 160, 186)
-    assert buffer.sampler.can_draw(4, within_episodes=True)
+    assert buffer.sampler.can_sample(4, within_episodes=True)
     batch = buffer.sample(500, 4, within_episodes=True)
     assert batch["serial"].min() == 150 and batch["serial"].max() == 184
 
 
-def test_other_draws_are_as_before() -> None:
+def test_other_samples_are_as_before() -> None:
     """Asking in one way does not change what the other gives, but for the numbers."""
     one, two = filled(300, "passive"), filled(300, "passive")
     np.testing.assert_array_equal(
         one.sample(8, 16)["serial"], two.sample(8, 16)["serial"]
     )
-    one.sampler.can_draw(4, within_episodes=True)
+    one.sampler.can_sample(4, within_episodes=True)
     np.testing.assert_array_equal(
         one.sample(8, 16)["serial"], two.sample(8, 16)["serial"]
     )

@@ -49,7 +49,8 @@ def test_its_row_is_of_the_frame_at_which_it_began(tmp_path: Path) -> None:
     fleet = lived(fleet_of(*BRANCHES), BEGIN)
     kept = ("pendulum-swingup", "dreamer", "micro")
     labels = [
-        Label(*kept, own.condition, own.rule, own.seed, "", "") for own in BRANCHES
+        Label(*kept, branch.condition, branch.rule, branch.seed, "", "")
+        for branch in BRANCHES
     ]
     results = ResultTable(tmp_path / "results.csv", labels, begin_frame=100)
     regimes, frame = fleet.worlds.regime.tolist(), fleet.frame

@@ -195,8 +195,8 @@ def test_other_rows_go_the_long_way(fields: dict, n_worlds: int, half: bool) -> 
     assert buffer._shortcut is None
     x = np.arange(3 * n_worlds).reshape(n_worlds, 3).astype(fields["x"].dtype)
     buffer.add(is_first=np.ones(n_worlds, bool), x=x)
-    drawn = buffer.sample(8, 1)["x"][:, 0]
-    assert all((x == row).all(axis=1).any() for row in drawn)
+    sampled = buffer.sample(8, 1)["x"][:, 0]
+    assert all((x == row).all(axis=1).any() for row in sampled)
 
 
 def test_rows_in_files_take_it_too(tmp_path: Path) -> None:

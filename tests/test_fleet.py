@@ -87,9 +87,9 @@ def test_a_branch_does_not_depend_on_its_company(three: Fleet, index: int) -> No
 
 def test_mapped_updates_equal_those_of_one_branch() -> None:
     """On an accelerator all branches are updated in one batched program."""
-    own = agent()
+    one_agent = agent()
     keys = jax.random.split(jax.random.key(0), 3)
-    states = jax.jit(jax.vmap(own.init))(keys)
+    states = jax.jit(jax.vmap(one_agent.init))(keys)
     random = np.random.default_rng(0)
     batch = {
         "observation": random.normal(size=(3, 2, 8, 3)).astype(np.float32),
@@ -97,8 +97,8 @@ def test_mapped_updates_equal_those_of_one_branch() -> None:
         "reward": random.random((3, 2, 8)).astype(np.float32),
         "is_first": np.tile(np.arange(8) == 0, (3, 2, 1)),
     }
-    together, metrics = jax.jit(jax.vmap(own.update))(states, batch, keys)
-    one = jax.jit(own.update)
+    together, metrics = jax.jit(jax.vmap(one_agent.update))(states, batch, keys)
+    one = jax.jit(one_agent.update)
     for index in range(3):
         own_part = partial(jax.tree.map, lambda x, at=index: x[at])
         state, batch_one, key = own_part((states, batch, keys))
@@ -316,15 +316,15 @@ def test_bad_choices_are_named() -> None:
 
 
 def test_a_fleet_that_does_not_fit_is_split(monkeypatch) -> None:
-    own, branches = agent(), [Branch(seed) for seed in range(7)]
-    each = memory.branch_bytes(own, 4000)
+    one_agent, branches = agent(), [Branch(seed) for seed in range(7)]
+    each = memory.branch_bytes(one_agent, 4000)
     monkeypatch.setattr(memory, "device_bytes", lambda: int(3.2 * each / memory.USABLE))
-    parts = memory.fleets_that_fit(own, branches, 4000)
+    parts = memory.fleets_that_fit(one_agent, branches, 4000)
     assert [len(part) for part in parts] == [3, 3, 1]
     assert [b for part in parts for b in part] == branches
     monkeypatch.setattr(memory, "device_bytes", lambda: each // 2)
     with pytest.raises(FallowError, match="one branch needs about"):
-        memory.fleets_that_fit(own, branches, 4000)
+        memory.fleets_that_fit(one_agent, branches, 4000)
 
 
 def test_every_agent_builds_for_every_preset() -> None:

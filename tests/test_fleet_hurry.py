@@ -77,8 +77,8 @@ def hurried(tmp_path_factory) -> Iterator[tuple[Fleet, np.ndarray]]:
 
 
 def test_waiting_changes_nothing(hurried, monkeypatch) -> None:
-    for own, name in ((Programs, "update"), (Programs, "act"), (DeviceBuffer, "add")):
-        monkeypatch.setattr(own, name, waiting(getattr(own, name)))
+    for owner, name in ((Programs, "update"), (Programs, "act"), (DeviceBuffer, "add")):
+        monkeypatch.setattr(owner, name, waiting(getattr(owner, name)))
     begun = Fleet.__init__
 
     def begin(self, *given, **named) -> None:

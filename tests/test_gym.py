@@ -76,7 +76,7 @@ def test_a_drifting_condition_tells_its_level() -> None:
     assert info["level"] < 0.7
 
 
-def test_a_level_that_is_drawn_at_resets_holds_for_whole_episodes() -> None:
+def test_a_level_that_is_sampled_at_resets_holds_for_whole_episodes() -> None:
     """In our environments, and in anybody's that ends early."""
     condition = "friction:shift_frame=1000"
     ours = gymnasium.make("fallow/PendulumSwingup-v0", condition=condition)

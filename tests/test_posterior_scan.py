@@ -57,8 +57,8 @@ def gradients_and_outcome(net: Recurrence, state: State, inputs: Inputs):
     """Of a loss that weighs every number of every state differently; one branch."""
 
     def loss(net, state, from_action, from_embed):
-        own = inputs._replace(from_action=from_action, from_embed=from_embed)
-        outcome = posterior_scan(SHAPE, 1, net, state, own)
+        given = inputs._replace(from_action=from_action, from_embed=from_embed)
+        outcome = posterior_scan(SHAPE, 1, net, state, given)
         terms = [
             (jnp.cos(jnp.arange(x.size)) * x.astype(jnp.float32).ravel()).sum()
             for x in jax.tree.leaves(outcome)
@@ -97,12 +97,12 @@ def loops(jaxpr) -> list[collections.Counter[str]]:
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         if name == "scan":
-            inner = [own.primitive.name for own in equation.params["jaxpr"].eqns]
+            inner = [step.primitive.name for step in equation.params["jaxpr"].eqns]
             found.append(collections.Counter(inner))
         elif name != "pallas_call":
-            for own in jax.tree.leaves(equation.params):
-                if hasattr(own, "eqns"):
-                    found += loops(own)
+            for leaf in jax.tree.leaves(equation.params):
+                if hasattr(leaf, "eqns"):
+                    found += loops(leaf)
     return found
 
 

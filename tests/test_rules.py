@@ -47,11 +47,14 @@ def test_stale_shares_equal_the_closed_forms_by_sampling(n_new: int) -> None:
         buffer.sampler.record.clear()
         for _ in range(400):
             buffer.sample(16, 64)
-        drawn, allowed = buffer.drawn().stale_share, buffer.composition().stale_share
+        sampled, allowed = (
+            buffer.sampled().stale_share,
+            buffer.composition().stale_share,
+        )
         # a reservoir of 156 (78) chunks varies with its keys; 6400 sequences as well
         n_chunks = {"reservoir": 156, "wmar": 78}.get(name, np.inf)
         sigma = np.sqrt(expected * (1 - expected) * (1 / n_chunks + 1 / 400))
-        assert drawn == pytest.approx(expected, abs=4 * sigma + 0.004), name
+        assert sampled == pytest.approx(expected, abs=4 * sigma + 0.004), name
         assert allowed == pytest.approx(expected, abs=4 * sigma + 0.004), name
 
 
@@ -119,9 +122,9 @@ def test_a_long_stretch_has_many_sequences() -> None:
     for stretch in (64, 512):
         rule = f"reservoir:budget_transitions=2048,stretch_transitions={stretch}"
         buffer = two_regimes(40_000, 10_000, rule)
-        drawn = [buffer.sample(16, 64)["serial"] for _ in range(200)]
-        starts[stretch] = {int(serial) for batch in drawn for serial in batch[:, 0]}
-        seen = {int(serial) for batch in drawn for serial in batch.ravel()}
+        sampled = [buffer.sample(16, 64)["serial"] for _ in range(200)]
+        starts[stretch] = {int(serial) for batch in sampled for serial in batch[:, 0]}
+        seen = {int(serial) for batch in sampled for serial in batch.ravel()}
         assert len(seen) == 2048
         assert len({serial // stretch for serial in seen}) == 2048 // stretch
     assert len(starts[64]) == 32
@@ -165,7 +168,7 @@ def test_graded_leaves_stale_data_and_curious_returns_to_it() -> None:
         model_errors(buffer)
         for _ in range(200):
             buffer.sample(16, 64)
-        shares[rule] = buffer.drawn().stale_share
+        shares[rule] = buffer.sampled().stale_share
     assert shares["passive"] == pytest.approx(0.5, abs=0.03)
     assert shares["graded"] < shares["passive"] - 0.1
     assert shares["graded:temperature=0.2"] < shares["graded"]
@@ -182,7 +185,7 @@ def test_graded_weights_by_hand() -> None:
     np.testing.assert_allclose(spans.weight, expected)
 
 
-def test_curious_prefers_what_was_never_drawn() -> None:
+def test_curious_prefers_what_was_never_sampled() -> None:
     buffer = two_regimes(20 * CHUNK, 1, "curious")
     for _ in range(40):
         buffer.sample(4, 64)
@@ -246,10 +249,10 @@ def test_proof_of_age_and_weight() -> None:
     assert made.age_histogram[7] == pytest.approx(0.064)  # ages 64 to 127
     for _ in range(300):
         buffer.sample(8, 50)
-    drawn = buffer.drawn()
-    assert drawn.n_steps == 300 * 8 * 50
-    assert drawn.stale_share == pytest.approx(0.9, abs=0.03)
-    np.testing.assert_allclose(drawn.age_histogram, made.age_histogram, atol=0.03)
+    sampled = buffer.sampled()
+    assert sampled.n_steps == 300 * 8 * 50
+    assert sampled.stale_share == pytest.approx(0.9, abs=0.03)
+    np.testing.assert_allclose(sampled.age_histogram, made.age_histogram, atol=0.03)
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])

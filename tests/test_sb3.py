@@ -24,7 +24,7 @@ from fallow.replay.adapters.sb3 import RuleReplayBuffer  # noqa: E402
 
 EXPECTED = {
     "replay_torch.py": "recency:window_transitions=400: squared error 0.000",
-    "replay_sb3.py": "102400 draws since the change, 25% stale",
+    "replay_sb3.py": "102400 samples since the change, 25% stale",
 }
 
 
@@ -63,8 +63,8 @@ def fill(buffer: Any, start: int, stop: int, episode: int = 50) -> None:
         buffer.add(observation, observation + 1, action, reward, done, infos)
 
 
-def drawn_steps(buffer: Any, n: int = 4000) -> set[int]:
-    """Steps that are drawn; every row must be one that was stored."""
+def sampled_steps(buffer: Any, n: int = 4000) -> set[int]:
+    """Steps that are sampled; every row must be one that was stored."""
     batch = buffer.sample(n)
     step = batch.rewards
     assert torch.equal(batch.actions, -step)
@@ -74,21 +74,21 @@ def drawn_steps(buffer: Any, n: int = 4000) -> set[int]:
     return set(step[:, 0].int().tolist())
 
 
-def test_rule_decides_what_is_drawn() -> None:
+def test_rule_decides_what_is_sampled() -> None:
     buffer = plain("recency:window_transitions=70")
     for stop in range(100, 500, 30):
         fill(buffer, max(0, stop - 30) if stop > 100 else 0, stop)
-        assert drawn_steps(buffer) == set(range(stop - 70, stop))
+        assert sampled_steps(buffer) == set(range(stop - 70, stop))
     buffer.replay.rule = "passive"
-    assert drawn_steps(buffer, 10_000) == set(range(buffer.size()))
+    assert sampled_steps(buffer, 10_000) == set(range(buffer.size()))
 
 
 def test_wraps_around() -> None:
     buffer = plain(size=128)
     fill(buffer, 0, 900)
-    drawn = drawn_steps(buffer)
-    assert drawn >= set(range(900 - 128, 900))
-    assert min(drawn) > 900 - 128 - 64 - 1
+    sampled = sampled_steps(buffer)
+    assert sampled >= set(range(900 - 128, 900))
+    assert min(sampled) > 900 - 128 - 64 - 1
     assert buffer.full and buffer.pos == 900 % 128
     assert 128 <= buffer.size() <= 192
 
@@ -96,16 +96,16 @@ def test_wraps_around() -> None:
 def test_reservoir_keeps_old_chunks_when_full() -> None:
     buffer = plain("reservoir:budget_transitions=128", size=128)
     fill(buffer, 0, 900)
-    drawn = drawn_steps(buffer)
-    assert len(drawn) == 128
-    assert min(drawn) < 900 - 192
+    sampled = sampled_steps(buffer)
+    assert len(sampled) == 128
+    assert min(sampled) < 900 - 192
 
 
 def test_two_environments() -> None:
     buffer = plain("recency:window_transitions=70", size=400, n_envs=2)
     fill(buffer, 0, 300)
     assert 200 <= buffer.size() < 200 + 128
-    assert drawn_steps(buffer) == set(range(300 - 35, 300))
+    assert sampled_steps(buffer) == set(range(300 - 35, 300))
     observations = buffer.sample(500).observations
     assert (observations >= 1000).float().mean() == pytest.approx(0.5, abs=0.1)
 
@@ -181,7 +181,7 @@ def test_reset_empties() -> None:
     buffer.reset()
     assert buffer.size() == buffer.pos == 0
     fill(buffer, 0, 5)
-    assert drawn_steps(buffer) == set(range(5))
+    assert sampled_steps(buffer) == set(range(5))
 
 
 def test_regimes_come_from_info() -> None:
@@ -237,8 +237,8 @@ def test_sac_learns_and_resumes(tmp_path: Path) -> None:
     model, twin = make().learn(300), make().learn(300)
     replay = model.replay_buffer.replay
     assert len(replay) == 300
-    assert replay.drawn().age_histogram[6:].sum() == 0  # ages from 32 steps on
-    assert replay.drawn().n_steps > 1000
+    assert replay.sampled().age_histogram[6:].sum() == 0  # ages from 32 steps on
+    assert replay.sampled().n_steps > 1000
     batch, other = model.replay_buffer.sample(64), twin.replay_buffer.sample(64)
     assert torch.equal(batch.observations, other.observations)  # the model's seed
     model.save_replay_buffer(tmp_path / "replay")
@@ -261,4 +261,4 @@ def test_dqn_learns() -> None:
         replay_buffer_kwargs={"rule": "wmar:short_transitions=50,long_transitions=64"},
     )
     model.learn(400)
-    assert model.replay_buffer.replay.drawn().n_steps > 1000
+    assert model.replay_buffer.replay.sampled().n_steps > 1000

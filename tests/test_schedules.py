@@ -17,13 +17,13 @@ from fallow.dynamics.schedules import (
 )
 
 RANGE = Range(start=0.7, min=0.01, max=2.0, std=0.05)
-N_DRAWS = 1000
+N_LEVELS = 1000
 
 
 def equations(kind: str, seed: int) -> list[float]:
     """The schedulers written out as the suite documents them, one if at a time."""
-    normals = seeds.generator(seed, "drift").standard_normal(N_DRAWS)
-    uniforms = seeds.generator(seed, "drift-uniform").random(N_DRAWS)
+    normals = seeds.generator(seed, "drift").standard_normal(N_LEVELS)
+    uniforms = seeds.generator(seed, "drift-uniform").random(N_LEVELS)
     current, direction, path = RANGE.start, 1.0, []
     for normal, uniform in zip(normals, uniforms, strict=True):
         d = normal * RANGE.std
@@ -68,9 +68,9 @@ def test_all_eight_schedulers_are_there() -> None:
 
 @pytest.mark.parametrize("kind", DRIFTS)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_thousand_draws_equal_the_equations(kind: str, seed: int) -> None:
+def test_a_thousand_samples_equal_the_equations(kind: str, seed: int) -> None:
     drift = Drift(kind)
-    levels = [drift.level(k, RANGE, seed) for k in range(1, N_DRAWS + 1)]
+    levels = [drift.level(k, RANGE, seed) for k in range(1, N_LEVELS + 1)]
     np.testing.assert_allclose(levels, equations(kind, seed), rtol=1e-12)
 
 
@@ -84,7 +84,7 @@ def test_levels_stay_in_bounds_and_do_not_depend_on_the_order_asked(kind: str) -
 
 
 def test_cycle_length_of_walker_damping() -> None:
-    """0.1 to 10 in half-normal steps of 0.5: a cycle takes about 26 draws."""
+    """0.1 to 10 in half-normal steps of 0.5: a cycle takes about 26 samples."""
     drift, damping = Drift("cyclic_pos"), Range(0.1, 0.1, 10.0, 0.5)
     resets = [
         sum(drift.level(k, damping, seed) == damping.start for k in range(1, 2001))
@@ -93,7 +93,7 @@ def test_cycle_length_of_walker_damping() -> None:
     assert 2000 / np.mean(resets) == pytest.approx(25.6, abs=1.0)
 
 
-def test_first_draw_comes_at_the_shift_frame() -> None:
+def test_first_sample_comes_at_the_shift_frame() -> None:
     drift = Drift("drift_neg", shift_frame=40_000, draw_frames=1000)
     assert drift.segment(39_999) == 0
     assert drift.segment(40_000) == 1 and drift.segment(40_999) == 1
@@ -101,7 +101,7 @@ def test_first_draw_comes_at_the_shift_frame() -> None:
     assert drift.level(1, RANGE, seed=0) < RANGE.start
 
 
-def test_levels_are_drawn_when_the_worlds_reset() -> None:
+def test_levels_are_sampled_when_the_worlds_reset() -> None:
     """Four worlds of 1,000 frames: every 4,000, the first not before the shift."""
     drift = Drift("drift_neg", shift_frame=240_000).on_clock(4_000)
     frames = [0, 239_999, 240_000, 243_999, 244_000, 329_999]
@@ -114,12 +114,12 @@ def test_levels_are_drawn_when_the_worlds_reset() -> None:
 
 
 def test_friction_reaches_the_floor_near_a_branchs_end() -> None:
-    """The suite's steps, 18 draws on average, one in 4,000 frames from 40k on."""
+    """The suite's steps, 18 samples on average, one in 4,000 frames from 40k on."""
     friction, reached = Range(0.7, 0.01, 2.0, 0.05), []
     drift = Drift("drift_neg", shift_frame=40_000).on_clock(4_000)
     for seed in range(200):
-        draw = next(k for k in range(1, 99) if drift.level(k, friction, seed) == 0.01)
-        reached.append(40_000 + 4_000 * (draw - 1))
+        sample = next(k for k in range(1, 99) if drift.level(k, friction, seed) == 0.01)
+        reached.append(40_000 + 4_000 * (sample - 1))
     assert np.mean(reached) == pytest.approx(108_000, abs=3_000)
 
 

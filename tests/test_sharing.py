@@ -30,14 +30,18 @@ def make(folder: Path, seed: int) -> Path:
     study = open_study(Plan("mine", (cell,), seeds=(seed,), device="cpu"), folder)
     histories = folder / "histories"
     histories.mkdir()
-    for own in study.plan.branches():
-        case = write_run(folder.parent, TRUTHS[own.condition], own.condition, seed)
-        shutil.move(case.branch_history, histories / f"{own.id}.fallow")
-        shutil.move(case.trunk_history, histories / f"{own.trunk}.fallow")
+    for branch in study.plan.branches():
+        case = write_run(
+            folder.parent, TRUTHS[branch.condition], branch.condition, seed
+        )
+        shutil.move(case.branch_history, histories / f"{branch.id}.fallow")
+        shutil.move(case.trunk_history, histories / f"{branch.trunk}.fallow")
     rows = [
         row
-        for own in study.plan.branches()
-        for row in rows_of(own.condition, own.rule, seed, 500.0, trunk=own.trunk)
+        for branch in study.plan.branches()
+        for row in rows_of(
+            branch.condition, branch.rule, seed, 500.0, trunk=branch.trunk
+        )
     ]
     (fleet,) = study.fleets
     for table in (study.table, study.fleet_folder(fleet) / "results.csv"):
@@ -97,12 +101,16 @@ def test_a_shared_study_decides_and_merges_like_the_whole(tmp_path: Path, run) -
         assert read_results(copy / "results.csv") == read_results(part / "results.csv")
         assert status_of(copy).is_done
     study, copied = read_for_report(parts[0]), read_for_report(copies[0])
-    passive = [own for own in study.branches if own.rule == "passive"]
+    passive = [branch for branch in study.branches if branch.rule == "passive"]
     assert len(passive) == 2
-    assert set(copied.histories) == {own.id for own in passive} | {passive[0].trunk}
-    for own in passive:
+    assert set(copied.histories) == {branch.id for branch in passive} | {
+        passive[0].trunk
+    }
+    for branch in passive:
         before, after = (
-            decide(read_joined(where.histories[own.trunk], where.histories[own.id]))
+            decide(
+                read_joined(where.histories[branch.trunk], where.histories[branch.id])
+            )
             for where in (study, copied)
         )
         assert after.word == before.word

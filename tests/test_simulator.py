@@ -36,7 +36,7 @@ def test_leaving_out_machinery_changes_no_number(task: str) -> None:
         mujoco.mj_setTotalmass(full, body.total_mass_kg)
         mujoco.mj_setConst(full, mujoco.MjData(full))
     data = [mujoco.MjData(model) for model in (light, full)]
-    start, _ = body.draw_start(full, np.random.RandomState(3))
+    start, _ = body.sample_start(full, np.random.RandomState(3))
     random = np.random.default_rng(0)
     for one in data:
         one.qpos[:] = start

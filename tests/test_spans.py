@@ -1,4 +1,4 @@
-"""Drawing from spans: every step equally often, whatever the spans."""
+"""Sampling from spans: every step equally often, whatever the spans."""
 
 import numpy as np
 import pytest
@@ -6,24 +6,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fallow.core.errors import FallowError
-from fallow.replay.spans import Spans, _walk, draw, overlaps
+from fallow.replay.spans import Spans, _walk, overlaps, sample
 
 
 @st.composite
-def some_spans(draw_from, weighted: bool = False) -> Spans:
+def some_spans(sample_from, weighted: bool = False) -> Spans:
     """Sorted spans of one to three worlds; neighbours may touch."""
     rows, serial = [], 0
-    for world in range(draw_from(st.integers(1, 3))):
+    for world in range(sample_from(st.integers(1, 3))):
         serial = 0
-        for _ in range(draw_from(st.integers(1, 4))):
-            serial += draw_from(st.integers(0, 5))
-            length = draw_from(st.integers(1, 9))
+        for _ in range(sample_from(st.integers(1, 4))):
+            serial += sample_from(st.integers(0, 5))
+            length = sample_from(st.integers(1, 9))
             rows.append((world, serial, serial + length))
             serial += length
     world, start, stop = np.array(rows).T
     weight = None
     if weighted:
-        weight = np.array([draw_from(st.sampled_from([0.5, 1, 3])) for _ in rows])
+        weight = np.array([sample_from(st.sampled_from([0.5, 1, 3])) for _ in rows])
     return Spans(world, start, stop, weight)
 
 
@@ -36,7 +36,7 @@ def steps_of(spans: Spans) -> list[tuple[int, int]]:
 
 
 @given(some_spans(), st.integers(1, 40))
-def test_over_all_starts_every_step_is_drawn_equally_often(spans, length) -> None:
+def test_over_all_starts_every_step_is_sampled_equally_often(spans, length) -> None:
     """The law behind `passive`: N starts of L steps cover each step exactly L times."""
     steps = steps_of(spans)
     span = np.repeat(np.arange(len(spans.world)), spans.length)
@@ -54,7 +54,7 @@ def test_over_all_starts_every_step_is_drawn_equally_often(spans, length) -> Non
 @given(some_spans(weighted=True), st.integers(1, 30), st.integers(0, 1000))
 def test_sequences_are_whole_and_never_masked(spans, length, seed) -> None:
     allowed = set(steps_of(spans))
-    pieces = draw(spans, 5, length, np.random.default_rng(seed))
+    pieces = sample(spans, 5, length, np.random.default_rng(seed))
     for sequence in range(5):
         mine = pieces.sequence == sequence
         assert pieces.length[mine].sum() == length
@@ -75,7 +75,7 @@ def test_starts_follow_the_weights() -> None:
         np.array([10, 20, 30]),
         np.array([1.0, 3.0, 0.5]),
     )
-    pieces = draw(spans, 60_000, 1, np.random.default_rng(0))
+    pieces = sample(spans, 60_000, 1, np.random.default_rng(0))
     first = (pieces.world == 0) & (pieces.serial < 10)
     second = (pieces.world == 0) & (pieces.serial >= 10)
     shares = [first.mean(), second.mean(), (pieces.world == 1).mean()]
@@ -88,7 +88,7 @@ def test_starts_follow_the_weights() -> None:
 def test_closed_spans_are_never_left_before_their_end(length: int) -> None:
     start = np.array([0, 128, 640])
     spans = Spans(np.zeros(3, int), start, start + 64, is_closed=True)
-    pieces = draw(spans, 500, length, np.random.default_rng(0))
+    pieces = sample(spans, 500, length, np.random.default_rng(0))
     for sequence in range(500):
         mine = pieces.sequence == sequence
         chunks = pieces.serial[mine] // 64
@@ -121,7 +121,7 @@ def test_overlaps_equal_brute_force(spans: Spans, others: Spans) -> None:
     assert found == expected
 
 
-def test_nothing_to_draw_is_said() -> None:
+def test_nothing_to_sample_is_said() -> None:
     none = np.zeros(0, int)
-    with pytest.raises(FallowError, match="nothing can be drawn"):
-        draw(Spans(none, none, none), 1, 1, np.random.default_rng(0))
+    with pytest.raises(FallowError, match="nothing can be sampled"):
+        sample(Spans(none, none, none), 1, 1, np.random.default_rng(0))

@@ -37,7 +37,7 @@ update = jax.jit(AGENT.update)
 
 
 def rows_of(seed: int) -> dict[str, np.ndarray]:
-    """A batch as the replay draws it; some sequences begin with an episode."""
+    """A batch as the replay samples it; some sequences begin with an episode."""
     random = np.random.default_rng(seed)
     shape = (SMALL.batch, SMALL.horizon + 1)
     is_first = np.zeros(shape, bool)
@@ -153,9 +153,9 @@ def test_a_norm_by_hand() -> None:
 
 def test_dropout_leaves_out_one_in_a_hundred() -> None:
     config = dataclasses.replace(SMALL, batch=64, width=32)
-    draws = jax.jit(lambda key: train.draw(config, key, 2))(jax.random.key(0))
-    assert draws.kept.shape == (3, 3, 64, 32) and draws.judging.shape == (2, 4, 64, 32)
-    kept = np.concatenate([np.ravel(draws.kept), np.ravel(draws.judging)])
+    noise = jax.jit(lambda key: train.sample_noise(config, key, 2))(jax.random.key(0))
+    assert noise.kept.shape == (3, 3, 64, 32) and noise.judging.shape == (2, 4, 64, 32)
+    kept = np.concatenate([np.ravel(noise.kept), np.ravel(noise.judging)])
     error = math.sqrt(0.01 * 0.99 / len(kept))
     assert abs((~kept).mean() - 0.01) < 4 * error
     x = layers.dropped(jnp.array([2.0, 3.0]), jnp.array([True, False]))
@@ -343,15 +343,15 @@ def test_two_branches_together_equal_each_alone(fresh, learned) -> None:
     both = {name: np.stack([one[name] for one in rows]) for name in rows[0]}
     together, metrics = jax.jit(jax.vmap(AGENT.update))(stacked, both, keys)
     for branch, state in enumerate((fresh, learned)):
-        alone, own = update(state, rows[branch], keys[branch])
+        alone, its_metrics = update(state, rows[branch], keys[branch])
         # a gradient near 0 makes Adam's first steps sensitive to rounding
         mine = [leaf[branch] for leaf in jax.tree.leaves(together)]
         assert_close(mine, alone, 2e-3)
-        for name, value in own.items():
+        for name, value in its_metrics.items():
             assert metrics[name][branch] == pytest.approx(float(value), rel=1e-3)
 
 
-def test_pairs_are_drawn_equally_often() -> None:
+def test_pairs_are_sampled_equally_often() -> None:
     pairs = np.asarray(train.pairs_of(jax.random.key(0), 4000, 5))
     assert pairs.min() == 0 and pairs.max() == 4
     assert (pairs[:, 0] != pairs[:, 1]).all()

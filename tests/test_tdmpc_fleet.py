@@ -1,6 +1,6 @@
 """TD-MPC2 in a fleet: company changes nothing, a killed run goes on.
 
-A branch that has nothing to draw yet waits and catches up.
+A branch that has nothing to sample yet waits and catches up.
 """
 
 import dataclasses
@@ -47,9 +47,9 @@ def lived(fleet: Fleet, n_steps: int = STEPS) -> Fleet:
 def assert_equal(one: Fleet, at: int, other: Fleet, at_other: int) -> None:
     """A branch of one fleet is, to the bit, a branch of another."""
     for shards, others in ((one.state, other.state), (one.carry, other.carry)):
-        own = jax.tree.leaves(one.programs.branch(shards, at))
+        leaves = jax.tree.leaves(one.programs.branch(shards, at))
         its = jax.tree.leaves(other.programs.branch(others, at_other))
-        for a, b in zip(own, its, strict=True):
+        for a, b in zip(leaves, its, strict=True):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
@@ -63,14 +63,14 @@ def both(tmp_path_factory) -> tuple[Fleet, str]:
 
 
 def test_it_learns_from_finished_episodes_only(both) -> None:
-    """All that was drawn lies in the 501 rows of the first episode."""
+    """All that was sampled lies in the 501 rows of the first episode."""
     fleet, _ = both
     assert fleet.n_updates == 3 + STEPS - 500
     ledger = fleet.buffer.ledgers[0]
     fleet.buffer.samplers[0].record.count(ledger)
-    drawn = np.flatnonzero(ledger.visits)
-    assert len(drawn) and (ledger.chunk[drawn] * 64 < 501).all()
-    batch = fleet.buffer.draw(20, 4, 4, within_episodes=True)
+    sampled = np.flatnonzero(ledger.visits)
+    assert len(sampled) and (ledger.chunk[sampled] * 64 < 501).all()
+    batch = fleet.buffer.sample(20, 4, 4, within_episodes=True)
     rows = batch.rows[:, 0]
     assert rows.max() <= 500 and (np.diff(rows) == 1).all()
 
@@ -119,17 +119,18 @@ def test_a_branch_waits_for_an_episode_and_catches_up(waits) -> None:
     _, updates, _ = waits
     usual = [3 + n for n in range(1, 18)]
     assert [other for _, other in updates] == usual
-    assert [own for own, _ in updates] == [0] * 10 + [4, 8, 12, 16, *usual[-3:]]
+    assert [made for made, _ in updates] == [0] * 10 + [4, 8, 12, 16, *usual[-3:]]
 
 
 def test_who_waits_does_not_depend_on_its_company(waits) -> None:
     fleet, _, _ = waits
     alone = lived(fleet_of(FORGETS, config=LATE), 1007)
     assert_equal(fleet, 0, alone, 0)
-    drawn = alone.buffer.samplers[0]
-    drawn.record.count(drawn.ledger)
+    sampled = alone.buffer.samplers[0]
+    sampled.record.count(sampled.ledger)
     assert (
-        drawn.ledger.chunk[np.flatnonzero(drawn.ledger.visits)].min() * 64 >= 980 - 64
+        sampled.ledger.chunk[np.flatnonzero(sampled.ledger.visits)].min() * 64
+        >= 980 - 64
     )
 
 

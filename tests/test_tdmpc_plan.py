@@ -105,13 +105,13 @@ def test_no_number_counts_as_no_value() -> None:
     assert np.isfinite(fit.mean).all() and (np.asarray(fit.elites[0]) > 0).all()
 
 
-def test_elites_are_drawn_by_weight() -> None:
+def test_elites_are_sampled_by_weight() -> None:
     weights = jnp.array([0.6, 0.3, 0.1])
     elites = jnp.array([[[0.0], [1.0], [2.0]]])
     fit = mppi.Fit(jnp.zeros((1, 1)), jnp.ones((1, 1)), elites, weights)
     gumbel = jax.random.gumbel(jax.random.key(0), (5000, 3))
-    drawn = jax.vmap(lambda g: mppi.chosen(fit, g))(gumbel)[:, 0]
-    counts = np.bincount(np.asarray(drawn).astype(int), minlength=3) / 5000
+    sampled = jax.vmap(lambda g: mppi.chosen(fit, g))(gumbel)[:, 0]
+    counts = np.bincount(np.asarray(sampled).astype(int), minlength=3) / 5000
     np.testing.assert_allclose(counts, weights, atol=0.03)
     assert mppi.chosen(fit, jnp.zeros(3)) == 0
 
@@ -184,8 +184,8 @@ def test_planning_under_a_map_over_branches(state) -> None:
     observation, first = np.stack([OBSERVATION] * 2), np.stack([~GOING_ON] * 2)
     mapped = jax.jit(jax.vmap(lambda *a: AGENT.act(*a, True)))
     together = mapped(stacked, carry, observation, first, keys)
-    for branch, own in enumerate((state, other)):
-        alone = act(own, carry[branch], OBSERVATION, ~GOING_ON, keys[branch], True)
+    for branch, learner in enumerate((state, other)):
+        alone = act(learner, carry[branch], OBSERVATION, ~GOING_ON, keys[branch], True)
         np.testing.assert_allclose(
             together.action[branch], alone.action, rtol=1e-3, atol=1e-4
         )

@@ -16,7 +16,7 @@ from tensordict import TensorDict  # noqa: E402
 
 from fallow.replay.adapters.torchrl import RuleSampler, RuleWriter  # noqa: E402
 
-EXPECTED = {"replay_torchrl.py": "draws the same: True"}
+EXPECTED = {"replay_torchrl.py": "samples the same: True"}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -38,21 +38,21 @@ def items(start: int, stop: int) -> TensorDict:
     return TensorDict({"step": step, "twice": 2 * step[:, None]}, [stop - start])
 
 
-def sampled(buffer: Any, n: int = 4000) -> set[int]:
-    """Items that are drawn; every one must have been written."""
+def sampled_steps(buffer: Any, n: int = 4000) -> set[int]:
+    """Items that are sampled; every one must have been written."""
     batch = buffer.sample(n)
     assert torch.equal(batch["twice"][:, 0], 2 * batch["step"])
     return set(batch["step"].tolist())
 
 
-def test_rule_decides_what_is_drawn() -> None:
+def test_rule_decides_what_is_sampled() -> None:
     buffer = pair("recency:window_transitions=70")
     buffer.extend(items(0, 100))
     for start in range(100, 400, 30):
         buffer.extend(items(start, start + 30))
-        assert sampled(buffer) == set(range(start - 40, start + 30))
+        assert sampled_steps(buffer) == set(range(start - 40, start + 30))
     buffer.sampler.replay.rule = "passive"
-    assert sampled(buffer, 10_000) == set(range(400))
+    assert sampled_steps(buffer, 10_000) == set(range(400))
     assert len(buffer) == buffer.write_count == 400
 
 
@@ -63,9 +63,9 @@ def test_wraps_around(n_rows: int) -> None:
     for start in range(0, 900, 10):
         index = buffer.extend(items(start, start + 10))
         assert int(index.max()) < usable
-    drawn = sampled(buffer)
-    assert drawn >= set(range(900 - (usable - 64), 900))
-    assert min(drawn) >= 900 - usable
+    steps = sampled_steps(buffer)
+    assert steps >= set(range(900 - (usable - 64), 900))
+    assert min(steps) >= 900 - usable
     assert len(buffer) == usable
 
 
@@ -75,9 +75,9 @@ def test_batch_larger_than_the_storage(rule: str) -> None:
     index = one.extend(items(0, 1000))
     for step in range(1000):
         assert many.add(items(step, step + 1)[0]) == index[step]
-    assert sampled(one) == sampled(many)
+    assert sampled_steps(one) == sampled_steps(many)
     if rule != "passive":
-        assert min(sampled(one)) < 1000 - 256
+        assert min(sampled_steps(one)) < 1000 - 256
 
 
 def test_list_storage() -> None:
@@ -123,7 +123,7 @@ def test_empty() -> None:
     with pytest.raises(FallowError, match="empty"):
         buffer.sample(1)
     buffer.extend(items(0, 5))
-    assert sampled(buffer) == set(range(5))
+    assert sampled_steps(buffer) == set(range(5))
 
 
 def test_regimes() -> None:
@@ -131,18 +131,18 @@ def test_regimes() -> None:
     for start, regime in ((0, 0), (30, 1), (60, 0)):
         buffer.sampler.set_present_regime(regime)
         buffer.extend(items(start, start + 30))
-    assert sampled(buffer) == {*range(30), *range(60, 90)}
+    assert sampled_steps(buffer) == {*range(30), *range(60, 90)}
     buffer.sampler.set_present_regime(1)
-    assert sampled(buffer) == set(range(30, 60))
+    assert sampled_steps(buffer) == set(range(30, 60))
 
 
 def test_priorities_are_errors() -> None:
     buffer = pair("graded:temperature=0.01")
     index = buffer.extend(items(0, 128))
     buffer.update_priority(index, torch.where(index < 64, 1.0, 3.0))
-    assert sampled(buffer) == set(range(64))
+    assert sampled_steps(buffer) == set(range(64))
     buffer.update_priority(index[:64], 9.0)
-    assert sampled(buffer) == set(range(64, 128))
+    assert sampled_steps(buffer) == set(range(64, 128))
 
 
 def test_errors() -> None:

@@ -40,7 +40,7 @@ def test_laws(task: str, condition: str) -> None:
     begun = [stopped.step(action) for action in actions[:200]]
     assert_same(steps[:200], begun)
     other_seeds = [[1, 2], [3, 4]]
-    schedule_seeds = [11, 21]  # a drift is drawn from the first world's seed
+    schedule_seeds = [11, 21]  # a drift is sampled from the first world's seed
     resumed = Worlds(task, condition, other_seeds, schedule_seeds, n_threads=2)
     resumed.restore(stopped.save())
     np.testing.assert_array_equal(resumed.observation, stopped.observation)

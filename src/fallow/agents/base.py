@@ -33,7 +33,7 @@ class TrainSchedule(NamedTuple):
     pretrain_updates: int
     """Updates when learning begins."""
     within_episodes: bool = False
-    """Sequences never leave an episode, and only finished episodes are drawn."""
+    """Sequences never leave an episode, and only finished episodes are sampled."""
 
     def updates_due(self, n_steps: int) -> int:
         """Updates that must have been made after so many steps of all worlds."""

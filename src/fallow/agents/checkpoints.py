@@ -77,7 +77,7 @@ def found(folder: str | Path) -> Path | None:
 
 
 def load(fleet: Fleet, folder: str | Path, histories: str | Path | None = None) -> None:
-    """Go on where a checkpoint of the same fleet was written, and with its histories.
+    """Resume from a checkpoint of the same fleet, with its histories.
 
     Raises:
         FallowError: there is none, or it is of another fleet.

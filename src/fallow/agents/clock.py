@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 WAITING, PHYSICS, EVALUATING, SAVING = "waiting", "physics", "evaluating", "saving"
 """For the device; in the worlds; judging; writing checkpoints."""
 ACTING, STORING = "starting acts", "storing"
-DRAWING, LEARNING = "drawing", "starting updates"
-BESIDE = (DRAWING, LEARNING)
+SAMPLING, LEARNING = "sampling", "starting updates"
+BESIDE = (SAMPLING, LEARNING)
 """Done by a second thread while the first waits or is in the worlds."""
 
 

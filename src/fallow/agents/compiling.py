@@ -21,7 +21,7 @@ SETTINGS = ("XLA_FLAGS", "FALLOW_KERNELS")
 OPTIONS = ("jax_default_matmul_precision", "jax_enable_x64")
 """Of the environment and of JAX: what a compiled program depends on."""
 GPU_OPTIONS = {"xla_disable_hlo_passes": "triton-softmax-rewriter"}
-"""What the compiler of a GPU is told. That pass begins fusions of norms and softmaxes
+"""Options of the compiler of a GPU. That pass begins fusions of norms and softmaxes
 that a later one weighs for half a minute, to save one kernel in a hundred or in six.
 """
 
@@ -48,7 +48,7 @@ def keep_compiled(folder: str | Path | None = None, trusted: bool = False) -> Pa
 
 
 def on_processor() -> bool:
-    """Whether programs run on the host's own cores."""
+    """Whether programs run on the host's cores."""
     return jax.default_backend() == "cpu"
 
 
@@ -61,7 +61,7 @@ class Program:
 
     Args:
         function: what to compile.
-        name: tells it from all functions that have the same sources and shapes.
+        name: separates it from functions that have the same sources and shapes.
         donate: arguments whose memory the results may take.
         keep: whether to keep it, on an accelerator and after `keep_compiled`.
     """
@@ -145,4 +145,4 @@ def _sources() -> str:
     """A digest of all that agents and their replay are made of."""
     root = Path(fallow.__file__).parent
     files = sorted((*root.glob("agents/**/*.py"), *root.glob("replay/**/*.py")))
-    return hashlib.sha256(b"".join(own.read_bytes() for own in files)).hexdigest()
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()

@@ -17,7 +17,7 @@ class Evaluation:
         programs: those of the fleet.
         state: the learners that are judged; nobody else may give it away.
         worlds: (R, n_episodes) of them, at their starts, with clocks that stand.
-        place: tells the random numbers of this evaluation from those of others.
+        place: separates the random numbers of this evaluation from those of others.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ Every branch has its own agent, replay, rule, condition and worlds; only time is
 all branches are always at the same step. The learner works on the device while the
 worlds move on the host: an action is taken with the parameters after all updates that
 were due before it, from what was stored one step earlier. A branch from which nothing
-can be drawn yet waits, and later makes up for the updates it owes.
+can be sampled yet waits, and later makes up for the updates it owes.
 """
 
 import math
@@ -35,7 +35,7 @@ WATCH_STEPS = 50
 CATCH_UP = 4
 """A branch that owes updates makes at most so many times the usual number a step."""
 WAIT_EPISODES = 2
-"""A branch from which nothing can be drawn for longer is an error."""
+"""A branch from which nothing can be sampled for longer is an error."""
 
 
 Moments = tuple[np.ndarray, np.ndarray]
@@ -191,7 +191,7 @@ class Fleet:
         """
         schedule = self.schedule
         owed = schedule.updates_due(n_steps) - self.updates
-        ready = self.buffer.can_draw(schedule.length, schedule.within_episodes)
+        ready = self.buffer.can_sample(schedule.length, schedule.within_episodes)
         patience = WAIT_EPISODES * EPISODE_FRAMES // self.worlds.action_repeat
         most_owed = schedule.pretrain_updates + patience * schedule.updates_per_step
         late = owed > float(most_owed)
@@ -203,14 +203,14 @@ class Fleet:
         The device works on.
 
         Raises:
-            FallowError: nothing can be drawn from a branch.
+            FallowError: nothing can be sampled from a branch.
         """
         schedule = self.schedule
         n_each = np.broadcast_to(n_updates, len(self.branches))
         for made in range(n_each.max()):
             active = n_each > made
-            with self.clock.on(clock.DRAWING):
-                indices = self.buffer.draw(
+            with self.clock.on(clock.SAMPLING):
+                indices = self.buffer.sample(
                     1, schedule.batch, schedule.length, schedule.within_episodes, active
                 )
             with self.clock.on(clock.LEARNING):
@@ -311,7 +311,7 @@ class Fleet:
     ) -> None:
         """From now on write a history of each branch, `000.fallow` and so on.
 
-        To go on with those of an earlier run: how many episodes of each to keep, and
+        To append to those of an earlier run: how many episodes of each to keep, and
         those that were running, as `Recorder.save` gave them.
         """
         for index in range(len(self.branches)):

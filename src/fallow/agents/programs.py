@@ -41,26 +41,28 @@ class Actions(NamedTuple):
     @classmethod
     def under_way(cls, shards: list[Acted]) -> "Actions":
         """Of programs just started; what they find comes to the host by itself."""
-        for own in shards:
-            for array in (own.action, own.mean, own.std):
+        for shard in shards:
+            for array in (shard.action, shard.mean, shard.std):
                 array.copy_to_host_async()
         return cls(shards)
 
     @property
     def action(self) -> np.ndarray:
         """(R, W, n_actuators)."""
-        return joined([own.action for own in self.shards])
+        return joined([shard.action for shard in self.shards])
 
     @property
     def policy(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation, each as `action`."""
-        means, stds = zip(*((own.mean, own.std) for own in self.shards), strict=True)
+        means, stds = zip(
+            *((shard.mean, shard.std) for shard in self.shards), strict=True
+        )
         return joined(means), joined(stds)
 
     @property
     def carry(self) -> Shards:
         """What is remembered, on the device."""
-        return [own.carry for own in self.shards]
+        return [shard.carry for shard in self.shards]
 
 
 class Programs:
@@ -88,12 +90,12 @@ class Programs:
         }
         one = jax.eval_shape(agent.init, jax.random.key(0))
         self._tree = jax.tree.structure(one)
-        own = f"{agent} {layout}"
+        about = f"{agent} {layout}"
         # of agents that others wrote it is not known when their sources change
         keep = type(agent).__module__.startswith("fallow.")
 
         def program(name: str, *given: Any, **named: Any) -> Program:
-            return Program(mapped(*given), f"{name} {own}", keep=keep, **named)
+            return Program(mapped(*given), f"{name} {about}", keep=keep, **named)
 
         self._init = program("init", lambda key: jax.tree.leaves(agent.init(key)))
         self._update = program("update", self._update_one, 1, donate=(0,))
@@ -121,7 +123,7 @@ class Programs:
     def sharded(self, branches: Sequence[Any]) -> Shards:
         """The inverse: pytrees of all branches, in shards."""
         return [
-            jax.tree.map(lambda *own: jax.numpy.stack(own), *branches[place])
+            jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *branches[place])
             for place in self._slices
         ]
 
@@ -189,13 +191,15 @@ class Programs:
                 return self._update(state[shard], *given)
             # rare, so that it is not worth a large program of its own
             before = self._copied(state[shard])
-            after, own = self._update(state[shard], *given)
-            unknown = {name: jnp.full_like(x, jnp.nan) for name, x in own.items()}
+            after, new_metrics = self._update(state[shard], *given)
+            unknown = {
+                name: jnp.full_like(x, jnp.nan) for name, x in new_metrics.items()
+            }
             both = (before, metrics[shard] or unknown)
-            return self._chosen(some, (after, own), both)
+            return self._chosen(some, (after, new_metrics), both)
 
         results = self._each("learning", update)
-        return [own[0] for own in results], [own[1] for own in results]
+        return [result[0] for result in results], [result[1] for result in results]
 
     def errors(self, state: Shards, groups: Groups, indices: Indices) -> np.ndarray:
         """(R, n) errors of the sequences of a sweep."""
@@ -244,8 +248,8 @@ class Programs:
         metrics: dict[str, jax.Array] = {}
         for k in range(len(rows)):  # unrolled: a scan would copy the state
             batch = self._batch(groups, place, rows[k], is_first[k])
-            own = jax.random.fold_in(key, n_updates + k)
-            state, metrics = self._agent.update(state, batch, own)
+            update_key = jax.random.fold_in(key, n_updates + k)
+            state, metrics = self._agent.update(state, batch, update_key)
         return jax.tree.leaves(state), metrics
 
     def _act_one(
@@ -258,8 +262,8 @@ class Programs:
         key: jax.Array,
         count: jax.Array,
     ) -> Acted:
-        state, own = self.tree(leaves), jax.random.fold_in(key, count)
-        return self._agent.act(state, carry, observation, is_first, own, explore)
+        state, act_key = self.tree(leaves), jax.random.fold_in(key, count)
+        return self._agent.act(state, carry, observation, is_first, act_key, explore)
 
     def _errors_one(
         self,
@@ -294,8 +298,8 @@ def mapped(function: Callable[..., Any], shared: int = 0) -> Callable[..., Any]:
 
     def only(*arguments: Any) -> Any:
         cut = len(arguments) - shared
-        own = jax.tree.map(lambda x: x[0], arguments[:cut])
-        return jax.tree.map(lambda x: x[None], function(*own, *arguments[cut:]))
+        unmapped = jax.tree.map(lambda x: x[0], arguments[:cut])
+        return jax.tree.map(lambda x: x[None], function(*unmapped, *arguments[cut:]))
 
     def at_once(*arguments: Any) -> Any:
         axes = [0] * (len(arguments) - shared) + [None] * shared
@@ -306,14 +310,14 @@ def mapped(function: Callable[..., Any], shared: int = 0) -> Callable[..., Any]:
 
 def joined(shards: Sequence[jax.Array]) -> np.ndarray:
     """One array (R, …) on the host."""
-    return np.concatenate([np.asarray(own) for own in shards])
+    return np.concatenate([np.asarray(shard) for shard in shards])
 
 
 def joined_metrics(shards: Sequence[dict[str, Any]]) -> Metrics:
     """Metrics (R,) on the host, NaN where a shard has none; waits for the device."""
-    names = dict.fromkeys(name for own in shards for name in own)
+    names = dict.fromkeys(name for shard in shards for name in shard)
     none = np.full(1, np.nan)  # a shard without them has one branch: see `update`
-    return {name: joined([own.get(name, none) for own in shards]) for name in names}
+    return {name: joined([shard.get(name, none) for shard in shards]) for name in names}
 
 
 def _shards(n_branches: int) -> list[slice]:

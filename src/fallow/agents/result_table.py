@@ -1,4 +1,4 @@
-"""The table that a fleet in training writes, going on where a checkpoint was."""
+"""The results that a fleet writes in training, resumed from a checkpoint."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -54,15 +54,17 @@ class ResultTable:
 
     def end(self, returns: np.ndarray) -> None:
         """Append what the evaluation gave, (R, n_episodes)."""
-        for row, own in zip(self._begun, returns, strict=True):
-            each = tuple(float(one) for one in own)
-            self.rows.append(row(mean_return=float(own.mean()), returns=each))
+        for row, branch_returns in zip(self._begun, returns, strict=True):
+            each = tuple(float(one) for one in branch_returns)
+            self.rows.append(
+                row(mean_return=float(branch_returns.mean()), returns=each)
+            )
         write_results(self.path, self.rows)
 
     def keep_until(self, frame: int) -> None:
         """Take up the table at a checkpoint; what came after it will come again.
 
-        The clock goes on from the last row kept.
+        The clock continues from the last row kept.
         """
         found = read_results(self.path) if self.path.exists() else []
         self.rows = self._relabelled([row for row in found if row.frame <= frame])
@@ -101,8 +103,8 @@ def ledger_auc(ledger: Ledger, regime_now: int) -> float | None:
 
 
 def _stale_share(fleet: Fleet, index: int) -> float | None:
-    """Of what was drawn since the last call; forgets it."""
+    """Stale share of what was sampled since the last call."""
     sampler = fleet.buffer.samplers[index]
-    drawn = sampler.record.composition(sampler.ledger)
+    sampled = sampler.record.composition(sampler.ledger)
     sampler.record.clear()
-    return drawn.stale_share if drawn.n_steps else None
+    return sampled.stale_share if sampled.n_steps else None

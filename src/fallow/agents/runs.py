@@ -138,7 +138,7 @@ class DamagedRun(FallowError):
 def train(
     run: Run, folder: str | Path, on_progress: OnProgress = lambda _: None
 ) -> Path:
-    """Train all branches, going on from checkpoints where there are some.
+    """Train all branches; resume from checkpoints where they exist.
 
     Returns the table of results. A fleet that does not fit into the device's memory is
     split, one part after the other.
@@ -176,9 +176,16 @@ def _train_part(
     fleet = Fleet(run.task, agent, branches, run.capacity_transitions)
     labels = [
         Label(
-            run.task, run.agent, run.preset, own.condition, own.rule, own.seed, "", ""
+            run.task,
+            run.agent,
+            run.preset,
+            branch.condition,
+            branch.rule,
+            branch.seed,
+            "",
+            "",
         )
-        for own in branches
+        for branch in branches
     ]
     resume(fleet, run.phase, folder)
     train_until(fleet, run.phase, folder, labels, on_progress)

@@ -182,7 +182,7 @@ class _Evaluations:
         self._evaluation: Evaluation | None = None
 
     def after_step(self) -> None:
-        """Tell of one that is done, and begin one that is due."""
+        """Report one that is done, and begin one that is due."""
         if self._evaluation is not None and self._evaluation.is_done:
             self.finish()
         if _passed(self._fleet, self._phase.evaluate_frames, self._first):

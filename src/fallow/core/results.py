@@ -27,7 +27,7 @@ class Label:
     rule: str
     seed: int
     trunk: str
-    """Id of the run that the branch goes on from; empty if there was none."""
+    """Id of the run that the branch continues; empty if there was none."""
     trunk_fingerprint: str
     """Of that run as it was trained: two trainings of one recipe differ. Empty: there
     was none, or it is not known."""
@@ -50,7 +50,7 @@ class ResultRow(Label):
     auc: float | None = None
     """Age–staleness AUC of the whole history; None where one kind is missing."""
     stale_share: float | None = None
-    """Of the transitions drawn since the evaluation before; None: none was drawn."""
+    """Of the transitions sampled since the last evaluation; None if there were none."""
     wall_s: float | None = None
     """Seconds of the fleet's work since its beginning, pauses left out."""
 

@@ -26,7 +26,7 @@ from fallow.dynamics.tasks.body import EPISODE_FRAMES
 
 
 class ConditionKind(NamedTuple):
-    """A named condition: its shift, the schedule it has unless told otherwise."""
+    """A named condition: its shift, its default schedule."""
 
     label: str
     """What tables and figures call it."""
@@ -114,7 +114,7 @@ class Condition:
     def on(
         self, model: Any, seed: int = 0, episode_frames: int = EPISODE_FRAMES
     ) -> "Course":
-        """Bind the condition to a compiled model and a seed for its draws.
+        """Bind the condition to a compiled model and a seed for its levels.
 
         The agent's worlds reset every `episode_frames` of its clock.
         """

@@ -179,7 +179,7 @@ class ShiftDynamics(
 
     @property
     def clock_frames(self) -> int:
-        """Frames the agent has lived; set it to go on from a checkpoint."""
+        """Frames the agent has lived; set it to resume from a checkpoint."""
         return self._clock_frames
 
     @clock_frames.setter
@@ -190,7 +190,7 @@ class ShiftDynamics(
 
     @property
     def _due(self) -> int:
-        """The segment of the clock; a level that is drawn at resets waits for one."""
+        """The segment of the clock; a level that is sampled at resets waits for one."""
         return self._course.schedule.segment(self._clock_frames)
 
     @property

@@ -2,7 +2,7 @@
 
 A schedule cuts the clock into segments of constant dynamics: segment 0 is the
 original body, before `shift_frame`; segments 1, 2, … follow. A *switch* (never,
-permanent, recurring) moves between two regimes. A *drift* draws a new level for every
+permanent, recurring) moves between two regimes. A *drift* samples a new level for every
 segment, with the names and the arithmetic of the Real-World RL suite's schedulers, and
 as there only when worlds reset, unless `draw_frames` says otherwise.
 """
@@ -118,15 +118,15 @@ class Range(NamedTuple):
 class Drift(Schedule):
     """A level that moves at resets from `shift_frame` on, or once in `draw_frames`.
 
-    Each draw takes d ~ N(0, std²) and updates the level c, then clips it to
+    Each sample takes d ~ N(0, std²) and updates the level c, then clips it to
     [min, max]; see `UPDATES`. Bounds that are None are the shift's own for the body.
     """
 
     kind: str
     shift_frame: int = SHIFT_FRAME
     draw_frames: int | None = None
-    """Frames between two draws, the first at `shift_frame`; None: one draw whenever the
-    agent's worlds reset, so that a level holds for whole episodes."""
+    """Frames between two levels, the first at `shift_frame`. None samples a level
+    whenever the agent's worlds reset, so that it holds for whole episodes."""
     start: float | None = None
     min: float | None = None
     max: float | None = None
@@ -150,7 +150,7 @@ class Drift(Schedule):
         return None
 
     def on_clock(self, episode_frames: int) -> "Drift":
-        """Draw at resets, the first one not before `shift_frame`."""
+        """Sample at resets, the first one not before `shift_frame`."""
         if self.draw_frames is not None:
             return self
         first = -(-self.shift_frame // episode_frames) * episode_frames
@@ -172,9 +172,9 @@ class Drift(Schedule):
         return range_
 
     def level(self, segment: int, range_: Range, seed: int) -> float:
-        """The level in force in segment 1, 2, …, after that many draws."""
-        n_draws = -(-segment // 1024) * 1024  # round up, so that few paths are kept
-        return _path(self.kind, range_, seed, n_draws)[segment - 1]
+        """The level in force in segment 1, 2, …, after that many samples."""
+        n_samples = -(-segment // 1024) * 1024  # round up, so that few paths are kept
+        return _path(self.kind, range_, seed, n_samples)[segment - 1]
 
 
 Update = Callable[[float, float, float, Range], float]
@@ -197,19 +197,19 @@ UPDATES: dict[str, Update] = {
     "cyclic_pos": _cyclic_pos,
     "cyclic_neg": _cyclic_neg,
 }
-"""The schedulers without memory or a second draw; `_path` does the other two."""
+"""The schedulers without memory or a second sample; `_path` does the other two."""
 
 
 @functools.lru_cache(maxsize=256)
-def _path(kind: str, range_: Range, seed: int, n_draws: int) -> tuple[float, ...]:
-    """The level after 1, 2, …, n draws; a longer path begins with the shorter one.
+def _path(kind: str, range_: Range, seed: int, n_samples: int) -> tuple[float, ...]:
+    """The level after 1, 2, …, n samples; a longer path begins with the shorter one.
 
     `saw_wave` follows the suite's documentation (drift up, turn at a bound, drift
     down); its code overwrites the level instead of moving it.
     """
-    d = range_.std * seeds.generator(seed, "drift").standard_normal(n_draws)
+    d = range_.std * seeds.generator(seed, "drift").standard_normal(n_samples)
     if kind == "uniform":
-        uniform = seeds.generator(seed, "drift-uniform").random(n_draws)
+        uniform = seeds.generator(seed, "drift-uniform").random(n_samples)
         return tuple(range_.min + (range_.max - range_.min) * uniform)
     levels, c, direction = [], range_.start, 1
     for step in d.tolist():
@@ -244,7 +244,7 @@ for _kind, _summary in {
     "drift_neg": "the level falls and sticks at its minimum",
     "cyclic_pos": "the level rises, then jumps back to its start",
     "cyclic_neg": "the level falls, then jumps back to its start",
-    "uniform": "the level is drawn anew between its bounds",
+    "uniform": "the level is sampled anew between its bounds",
     "saw_wave": "the level rises and falls between its bounds",
 }.items():
     SCHEDULES.add(_kind, Named(_summary, Drift, {"kind": _kind}))

@@ -187,17 +187,19 @@ class Damping(Shift):
 
     def range(self, original: Original) -> Range:
         """For a walker the Real-World RL suite's: from 0.1 to 10 in steps of 0.5."""
-        own = original.damping[original.actuated]
-        if not _all_equal(own):
+        joints = original.damping[original.actuated]
+        if not _all_equal(joints):
             return Range(start=1.0, min=1.0, max=10.0, std=0.5)
-        return Range(start=own[0], min=own[0], max=100 * own[0], std=5 * own[0])
+        least = joints[0]
+        return Range(start=least, min=least, max=100 * least, std=5 * least)
 
     def fields(self, original: Original, level: Any) -> Fields:
         damping = original.damping.copy()
         if level is not None:
             options.check_number("damping", "level", float(level), at_least=0)
-            own = damping[original.actuated]
-            damping[original.actuated] = level if _all_equal(own) else own * level
+            joints = damping[original.actuated]
+            each = level if _all_equal(joints) else joints * level
+            damping[original.actuated] = each
         return {"dof_damping": damping}
 
 

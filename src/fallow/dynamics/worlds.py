@@ -58,7 +58,7 @@ class Worlds:
             all its worlds unless given. 0 stops the clock, and so holds the dynamics
             where `set_clock` put them: this is how evaluation runs.
         episode_frames: frames of an agent's clock from one reset of its worlds to the
-            next, at which drifting levels are drawn; by `frames_per_step` unless given.
+            next, at which drifts sample a level; by `frames_per_step` unless given.
         n_threads: 0 uses every core.
     """
 
@@ -241,9 +241,9 @@ class Worlds:
         return model, data
 
     def save(self) -> dict[str, np.ndarray]:
-        """All that `restore` needs to go on to the bit, as arrays with leading (A, W).
+        """Arrays with leading (A, W) from which `restore` continues to the bit.
 
-        The task, conditions and seeds are the constructor's and not among them.
+        They leave out the task, conditions and seeds, which the constructor takes.
         """
         shape = self._elapsed_frames.shape
         randoms = [random.get_state(legacy=False) for random in self._random]
@@ -286,7 +286,7 @@ class Worlds:
     def _begin_episodes(self, rows: np.ndarray) -> None:
         self._batch.reset(ids=rows, stage=STAGE_NONE)
         for row in rows:
-            qpos, qvel = self.task.body.draw_start(self.model, self._random[row])
+            qpos, qvel = self.task.body.sample_start(self.model, self._random[row])
             self._batch.qpos[row], self._batch.qvel[row] = qpos, qvel
             if self.task.body.settle_substeps:
                 self._settle_first(row)

@@ -1,4 +1,4 @@
-"""What is kept and what is drawn."""
+"""What is kept and what is sampled."""
 
 from fallow.replay.buffer import Buffer, Ticket
 from fallow.replay.rules import RULES, Rule, register

@@ -37,14 +37,14 @@ class Ticket(NamedTuple):
 
 
 class Buffer:
-    """Bytes, book, rule and randomness of one agent's replay.
+    """Bytes, ledger, rule and randomness of one agent's replay.
 
     Args:
         fields: shape and type of what a row holds, without `is_first`.
         n_worlds: worlds that are stepped together.
         capacity_transitions: at least so many of the newest steps stay stored.
-        rule: what is kept and how it is drawn, e.g. `recency:window_transitions=20000`.
-        seed: of keys and draws.
+        rule: what is kept and sampled, e.g. `recency:window_transitions=20000`.
+        seed: of keys and samples.
         half: store floating-point fields as float16.
         folder: keep the bytes in files there, for histories larger than memory.
         sample_running: whether steps of episodes still running can be sampled.
@@ -78,7 +78,7 @@ class Buffer:
     def __getstate__(self) -> dict[str, Any]:
         """All but views, which would come apart in a copy."""
         views = ("_shortcut", "_columns")
-        return {name: own for name, own in vars(self).items() if name not in views}
+        return {name: value for name, value in vars(self).items() if name not in views}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -162,18 +162,18 @@ class Buffer:
         self.ledger.end_episode(world)
         self.ledger.version += 1
 
-    # ---------------------------------------------------------------- drawing
+    # ---------------------------------------------------------------- sampling
 
     def sample(
         self, batch: int, length: int, within_episodes: bool = False
     ) -> dict[str, np.ndarray]:
-        """Draw `batch` sequences of `length` steps: fields of shape (batch, length, …).
+        """Sample `batch` sequences of `length` steps: fields (batch, length, …).
 
         `is_first` is set at the start of each and wherever steps do not follow each
         other. Float16 storage comes back in the fields' own types. With
         `within_episodes` each sequence lies in one finished episode.
         """
-        pieces = self.sampler.draw(batch, length, within_episodes)
+        pieces = self.sampler.sample(batch, length, within_episodes)
         out = self._fields(self._read(pieces, batch, length))
         out[IS_FIRST][pieces.sequence, pieces.at] = True
         return out
@@ -215,7 +215,7 @@ class Buffer:
             sequences[IS_FIRST][:, 0] = True
             yield Ticket(some, self.ledger.stamp[some]), sequences
 
-    # ---------------------------------------------------------------- telling
+    # ---------------------------------------------------------------- reporting
 
     def set_errors(self, ticket: Ticket, errors: np.ndarray) -> int:
         """The model's error on each chunk of a ticket.
@@ -240,17 +240,17 @@ class Buffer:
     # ---------------------------------------------------------------- proving
 
     def composition(self) -> Composition:
-        """What the rule would draw from now."""
+        """What the rule would sample from now."""
         return of_spans(self.ledger, self.sampler.parts())
 
-    def drawn(self) -> Composition:
-        """What was drawn since the buffer was made, or `drawer.record.clear()`."""
+    def sampled(self) -> Composition:
+        """What was sampled since the buffer was made, or `sampler.record.clear()`."""
         return self.sampler.record.composition(self.ledger)
 
     # ---------------------------------------------------------------- saving
 
     def save(self, path: str | Path) -> None:
-        """Write bytes, book, rule and random state; the old file stays until then."""
+        """Write bytes, ledger, rule and random state; the old file stays until then."""
         self.sampler.settle()
         used = self.ledger.slots()
         chunks = {dtype: chunks[used] for dtype, chunks in self._chunks().items()}
@@ -259,7 +259,7 @@ class Buffer:
     def load(self, path: str | Path) -> None:
         """Take back what `save` wrote into a buffer made with the same arguments.
 
-        The rule is the saved one; set `rule` afterwards to go on under another.
+        The rule is the saved one; set `rule` afterwards to continue under another.
         """
         saved = replay_file.load(path, self.storage.layout, self.sampler)
         used = self.ledger.slots()

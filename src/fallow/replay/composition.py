@@ -1,4 +1,4 @@
-"""Proof of what a rule does: what could be drawn now, and what was drawn so far."""
+"""What a rule could sample now, and what was sampled so far."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ AGE_EDGES = np.concatenate([[0], 2 ** np.arange(25)])
 
 @dataclass(frozen=True)
 class Composition:
-    """Shares of start weight, or of drawn steps."""
+    """Shares of start weight, or of sampled steps."""
 
     share_by_regime: dict[int, float]
     stale_share: float | None
@@ -25,11 +25,11 @@ class Composition:
     effective_steps: float
     """(sum w)² / sum w², over steps: how many equally weighted ones it is worth."""
     n_steps: float
-    """Steps that can be drawn, or that were drawn."""
+    """Steps that can be sampled, or that were sampled."""
 
 
 def of_spans(ledger: Ledger, parts: tuple[Spans, ...]) -> Composition:
-    """What can be drawn now; several parts count alike."""
+    """What can be sampled now; several parts count alike."""
     tally = Tally()
     for spans in parts:
         weight = np.ones(len(spans.world)) if spans.weight is None else spans.weight
@@ -118,10 +118,10 @@ class Tally:
 
 
 class Record:
-    """What was actually drawn since the last `clear`."""
+    """What was actually sampled since the last `clear`."""
 
     LIMIT = 512
-    """Batches after which waiting draws are counted."""
+    """Batches after which waiting samples are counted."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, Pieces]] = []
@@ -175,7 +175,7 @@ class Record:
             ledger.visits += np.bincount(slots[slots != FREE], minlength=ledger.n_slots)
 
     def composition(self, ledger: Ledger) -> Composition:
-        """Shares of all steps drawn; the effective number is over chunks drawn from."""
+        """Shares of all sampled steps; the effective number is over their chunks."""
         self.count(ledger)
         visits = ledger.visits[ledger.chunk != FREE].astype(float)
         self.tally.total = float(visits.sum())

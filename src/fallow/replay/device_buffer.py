@@ -1,8 +1,8 @@
-"""Replay for many branches at once: bytes on an accelerator, books on the host.
+"""Replay for many branches at once: bytes on an accelerator, ledgers on the host.
 
-Every branch has its own book, rule and randomness, the same ones as a `Buffer`. The
-host draws rows, the device gathers them, so only indices cross. `gather` is written for
-one branch and is mapped over branches by whoever trains them.
+Every branch has a ledger, a rule and random numbers, the same ones as a `Buffer`. The
+host samples rows, the device gathers them, so only indices move. `gather` is written
+for one branch; `agents.programs` maps it over branches.
 """
 
 import functools
@@ -54,12 +54,12 @@ def _scatter(groups: Groups, rows: jax.Array, packed: Groups) -> Groups:
 
 
 class DeviceBuffer:
-    """R buffers that are stored to and drawn from together.
+    """R buffers that are stored to and sampled from together.
 
     Args:
         fields: shape and type of what a row holds, without `is_first`.
         rules: one for each branch.
-        seeds: one for each branch; draws equal those of a `Buffer` with that seed.
+        seeds: one for each branch; samples equal those of a `Buffer` with that seed.
         n_worlds: worlds of each branch.
         capacity_transitions: at least so many of each branch's newest steps stay.
         half: store floating-point fields as float16.
@@ -108,8 +108,8 @@ class DeviceBuffer:
         step[IS_FIRST] = first = np.asarray(is_first)
         self.layout.check(step, self.n_branches, self.ledgers[0].n_worlds)
         rows = [
-            ledger.advance_all(own, sampler.victim)
-            for ledger, sampler, own in zip(
+            ledger.advance_all(begins, sampler.victim)
+            for ledger, sampler, begins in zip(
                 self.ledgers, self.samplers, first.tolist(), strict=True
             )
         ]
@@ -131,7 +131,7 @@ class DeviceBuffer:
             columns[...] = step[name].reshape(columns.shape)
         return packed
 
-    def draw(
+    def sample(
         self,
         n_updates: int,
         batch: int,
@@ -139,10 +139,10 @@ class DeviceBuffer:
         within_episodes: bool = False,
         active: np.ndarray | None = None,
     ) -> Indices:
-        """Indices for k updates of all branches, drawn at once on the host.
+        """Indices for k updates of all branches, sampled at once on the host.
 
         With `within_episodes` each sequence lies in one finished episode. With
-        `active` (R,) nothing is drawn for the other branches: their rows are all 0.
+        `active` (R,) nothing is sampled for the other branches: their rows are all 0.
         """
         shape = (n_updates, self.n_branches, batch, length)
         rows, is_first = np.zeros(shape, np.int32), np.zeros(shape, bool)
@@ -150,15 +150,15 @@ class DeviceBuffer:
             if active is not None and not active[branch]:
                 continue
             for update in range(n_updates):
-                pieces = sampler.draw(batch, length, within_episodes)
+                pieces = sampler.sample(batch, length, within_episodes)
                 rows[update, branch] = sampler.rows(pieces, batch, length)
                 is_first[update, branch, pieces.sequence, pieces.at] = True
         return Indices(rows, is_first)
 
-    def can_draw(self, length: int, within_episodes: bool = False) -> np.ndarray:
-        """(R,) which branches sequences of `length` steps can be drawn from now."""
+    def can_sample(self, length: int, within_episodes: bool = False) -> np.ndarray:
+        """(R,) which branches sequences of `length` steps can be sampled from now."""
         return np.array(
-            [own.can_draw(length, within_episodes) for own in self.samplers]
+            [sampler.can_sample(length, within_episodes) for sampler in self.samplers]
         )
 
     def batch(self, indices: Indices, update: int = 0) -> dict[str, jax.Array]:
@@ -175,22 +175,23 @@ class DeviceBuffer:
         """
         slots = [ledger.slots(finished=True) for ledger in self.ledgers]
         for begin in range(0, max(map(len, slots)), n_chunks):
-            some = [own[begin : begin + n_chunks] for own in slots]
-            padded = np.array([np.resize(own, n_chunks) for own in some])  # (R, n)
+            some = [each[begin : begin + n_chunks] for each in slots]
+            padded = np.array([np.resize(each, n_chunks) for each in some])  # (R, n)
             rows = padded[..., None] * CHUNK + np.arange(CHUNK)
             is_first = np.zeros(rows.shape, bool)
             is_first[..., 0] = True
             tickets = [
-                Ticket(own, ledger.stamp[own])
-                for own, ledger in zip(some, self.ledgers, strict=True)
+                Ticket(each, ledger.stamp[each])
+                for each, ledger in zip(some, self.ledgers, strict=True)
             ]
             yield tickets, Indices(rows[None].astype(np.int32), is_first[None])
 
     def set_errors(self, tickets: Sequence[Ticket], errors: np.ndarray) -> int:
         """Errors (R, n) of a sweep; returns how many chunks were overwritten since."""
+        branches = zip(self.ledgers, tickets, errors, strict=True)
         return sum(
-            ledger.set_errors(ticket.slots, ticket.stamps, own[: len(ticket.slots)])
-            for ledger, ticket, own in zip(self.ledgers, tickets, errors, strict=True)
+            ledger.set_errors(ticket.slots, ticket.stamps, found[: len(ticket.slots)])
+            for ledger, ticket, found in branches
         )
 
     def note_change(self, branch: int) -> None:

@@ -2,9 +2,9 @@
 
 Elsewhere sequences are joined at seams (see `spans`). Here nothing is joined: a start
 is a step from which so many steps follow in one episode, all of them stored and not
-masked. Starts are drawn by the weights of their spans, so with equal
-weights every sequence that exists is drawn equally often, and a step near an episode's
-edge less often than one in its middle, as it is in fewer sequences.
+masked. Starts are sampled by the weights of their spans, so with equal weights every
+sequence that exists is sampled equally often, and a step near an episode's edge less
+often than one in its middle, as it is in fewer sequences.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from fallow.replay.spans import Spans, overlaps
 def starts(spans: Spans, episodes: Spans, length: int) -> Spans:
     """The steps of `spans` from which `length` steps follow in one of the episodes.
 
-    A sequence goes on into a span that touches its own, but for closed spans.
+    A sequence continues in a span that touches its span, except for closed spans.
     """
     source, target = overlaps(spans, episodes)
     start = np.maximum(spans.start[source], episodes.start[target])
@@ -42,8 +42,8 @@ def _unbroken_until(
 class Starts:
     """Starts in the parts of a rule, worked out anew only when those change.
 
-    What may be drawn of finished episodes changes once an episode with most rules,
-    while the book changes with every step.
+    What may be sampled of finished episodes changes once an episode with most rules,
+    while the ledger changes with every step.
     """
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 A world's steps form a stream, numbered by *serial*. Streams are cut into chunks of 64
 steps; a chunk lives in a slot of 64 rows and has one random key, one last model error,
-one count of draws, and a stamp that no other chunk ever has. What is the same for a
+one count of visits, and a stamp that no other chunk ever has. What is the same for a
 whole episode lives once an episode. Time counts steps of the agent: one `add` of all
 worlds is one step.
 """
@@ -48,7 +48,7 @@ class Ledger:
         self.version = 0
         """Changes whenever weights may have."""
         self.changes: list[int] = []
-        """Times at which the agent was told that its body changed."""
+        """Times at which `note_change` was called."""
         self.present_regime = NO_REGIME
         self.heads = [0] * n_worlds
         """Next serial of each world."""
@@ -363,7 +363,7 @@ class Ledger:
             return world * block + serial % block
         return self.slot_of[world, serial // CHUNK] * CHUNK + serial % CHUNK
 
-    # ---------------------------------------------------------------- telling
+    # ---------------------------------------------------------------- noting
 
     def set_errors(
         self, slots: np.ndarray, stamps: np.ndarray, errors: np.ndarray
@@ -405,7 +405,7 @@ class Ledger:
     def restore(
         self, arrays: dict[str, np.ndarray], header: dict[str, Any], where: Any
     ) -> None:
-        """Take back what `save` gave, into a book of the same size."""
+        """Take back what `save` gave, into a ledger of the same size."""
         for name in ("n_worlds", "capacity_transitions"):
             if header[name] != getattr(self, name):
                 raise FallowError(

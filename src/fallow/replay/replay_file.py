@@ -17,7 +17,7 @@ Chunks = dict[str, np.ndarray]
 
 
 def save(path: str | Path, layout: Layout, chunks: Chunks, sampler: Sampler) -> None:
-    """Write bytes, book, rule, random state and the record of draws."""
+    """Write bytes, ledger, rule, random state and the record of samples."""
     ledger_arrays, ledger_header = sampler.ledger.save()
     arrays = {f"rows.{dtype}": rows for dtype, rows in chunks.items()}
     header = {
@@ -29,7 +29,7 @@ def save(path: str | Path, layout: Layout, chunks: Chunks, sampler: Sampler) -> 
 
 
 def load(path: str | Path, layout: Layout, sampler: Sampler) -> Chunks:
-    """Take book, rule and randomness back; returns the rows of the slots in use."""
+    """Restore ledger, rule and random state; returns the rows of the slots in use."""
     arrays, header = arrayfile.load(path, KIND, VERSION)
     if header["layout"] != _described(layout):
         raise FallowError(

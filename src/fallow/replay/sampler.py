@@ -1,7 +1,7 @@
-"""Who is drawn: a rule over a book, with its own randomness. No bytes.
+"""Samples rows by a rule over a ledger; never reads the bytes.
 
-The same drawer serves a buffer on the host and a fleet whose bytes live on an
-accelerator: it says which rows, somebody else gathers them.
+The same sampler serves a buffer on the host and a fleet whose bytes live on an
+accelerator: it returns rows, and the buffer gathers them.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from fallow.replay.composition import Record, Tally
 from fallow.replay.episode_starts import Starts
 from fallow.replay.ledger import Ledger, Victim
 from fallow.replay.rules import Rule
-from fallow.replay.spans import Pieces, Spans, draw, draw_starts, unbroken
+from fallow.replay.spans import Pieces, Spans, sample, sample_starts, unbroken
 
 
 class Sampler:
-    """Draws sequences of steps by a rule."""
+    """Samples sequences of steps by a rule."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Sampler:
     ) -> None:
         self.ledger = ledger
         self.record = Record()
-        self._draw_running = sample_running
+        self._sample_running = sample_running
         self._random = seeds.generator(seed, "replay-draws")
         self.set_rule(rule)
 
@@ -66,12 +66,12 @@ class Sampler:
                 f"rule '{self.rule}' gave a weight of {bad}; "
                 "weights are finite numbers, 0 or more"
             )
-        if not self._draw_running:
+        if not self._sample_running:
             spans = self.ledger.finished(spans)
         return spans.masked_out()
 
-    def draw(self, batch: int, length: int, within_episodes: bool = False) -> Pieces:
-        """Draw `batch` sequences of `length` steps.
+    def sample(self, batch: int, length: int, within_episodes: bool = False) -> Pieces:
+        """Sample `batch` sequences of `length` steps.
 
         With `within_episodes` each of them lies in one finished episode.
         """
@@ -87,9 +87,9 @@ class Sampler:
                 "stored; store more or ask for shorter ones"
             )
         if within_episodes:
-            pieces = self._draw_within(batch, length)
+            pieces = self._sample_within(batch, length)
         else:
-            pieces = draw(self._one_of(parts), batch, length, self._random)
+            pieces = sample(self._one_of(parts), batch, length, self._random)
         self.record.add(self.ledger, pieces)
         return pieces
 
@@ -98,20 +98,20 @@ class Sampler:
             return parts[0]
         return parts[int(self._random.integers(len(parts)))]
 
-    def _draw_within(self, batch: int, length: int) -> Pieces:
+    def _sample_within(self, batch: int, length: int) -> Pieces:
         parts = self._starts.of(self.ledger, self.parts(), length)
         if not parts:
             raise FallowError(
                 f"rule '{self.rule}' leaves no finished episode of {length} steps in a "
-                "row; wait until one is stored (`can_draw` tells) or ask for "
+                "row; wait until one is stored (see `can_sample`) or ask for "
                 "shorter sequences"
             )
         starts = self._one_of(parts)
-        chosen, offset = draw_starts(starts, batch, self._random)
+        chosen, offset = sample_starts(starts, batch, self._random)
         return unbroken(starts.world[chosen], starts.start[chosen] + offset, length)
 
-    def can_draw(self, length: int, within_episodes: bool = False) -> bool:
-        """Whether sequences of `length` steps can be drawn now; `draw` says why not."""
+    def can_sample(self, length: int, within_episodes: bool = False) -> bool:
+        """Whether `sample` can give sequences of `length` steps now."""
         parts = self.parts()
         if not parts or length > self._n_stored:
             return False
@@ -119,14 +119,14 @@ class Sampler:
 
     def _explain_empty(self) -> None:
         if sum(self.ledger.heads) == 0:
-            raise FallowError("the buffer is empty; add steps before drawing")
+            raise FallowError("the buffer is empty; add steps before sampling")
         raise FallowError(
             f"rule '{self.rule}' masks all {self.ledger.stored().n_steps} stored "
             "steps; store more, or choose another rule"
         )
 
     def rows(self, pieces: Pieces, batch: int, length: int) -> np.ndarray:
-        """(batch, length) rows of drawn sequences."""
+        """(batch, length) rows of sampled sequences."""
         before = np.cumsum(pieces.length) - pieces.length
         serial = np.repeat(pieces.serial - before, pieces.length)
         serial += np.arange(batch * length)
@@ -140,16 +140,16 @@ class Sampler:
         self.ledger.version += 1
 
     def settle(self) -> None:
-        """Count all draws; where weights depend on them, work those out anew.
+        """Count all samples and recompute weights that depend on them.
 
-        So a saved buffer and its copy go on alike.
+        A saved buffer and its copy then continue alike.
         """
         self.record.count(self.ledger)
         if self.rule.needs_visits:
             self.ledger.version += 1
 
     def save(self) -> dict[str, Any]:
-        """Rule, random state and what was drawn, as JSON; `settle` first."""
+        """Rule, random state and what was sampled, as JSON; `settle` first."""
         return {
             "rule": str(self.rule),
             "random": self._random.bit_generator.state,

@@ -1,11 +1,11 @@
-"""What may be drawn, as spans of steps, and how sequences are drawn from them.
+"""What may be sampled, as spans of steps, and how sequences are sampled from spans.
 
 A step is known by its world and its serial number in that world's stream. A span is a
 range of serials with one start weight for each of its steps; what no span covers is
 masked. Sequences walk forward through spans. Where the next step is masked, missing or
-not yet there, they go on at the next span, world by world and then from the beginning
-again, so that all drawn steps lie on one circle: with equal weights every step is drawn
-equally often, at the edges too.
+not yet stored, they continue at the next span, world by world and then from the first
+one again, so that all steps lie on one circle: with equal weights every step is
+sampled equally often, at the edges too.
 """
 
 import functools
@@ -19,7 +19,7 @@ from fallow.core.errors import FallowError
 
 
 class Pieces(NamedTuple):
-    """Unbroken parts of drawn sequences, one row each; a sequence has one or more."""
+    """Unbroken parts of sampled sequences, one row each; a sequence has one or more."""
 
     sequence: np.ndarray  # which sequence of the batch
     at: np.ndarray  # first position in it
@@ -71,7 +71,7 @@ class Spans:
 
     @property
     def n_steps(self) -> int:
-        """Steps that can be drawn."""
+        """Steps that can be sampled."""
         return int(self.length.sum())
 
     def masked_out(self) -> "Spans":
@@ -87,16 +87,18 @@ class Spans:
         )
 
 
-def draw(spans: Spans, batch: int, length: int, random: np.random.Generator) -> Pieces:
-    """Draw `batch` sequences of `length` steps."""
+def sample(
+    spans: Spans, batch: int, length: int, random: np.random.Generator
+) -> Pieces:
+    """Sample `batch` sequences of `length` steps."""
     if len(spans.world) == 0:
         raise FallowError(
-            "nothing can be drawn: the rule masks all that is stored; "
+            "nothing can be sampled: the rule masks all that is stored; "
             "store more, or choose another rule"
         )
     if spans.is_closed:
-        return _draw_closed(spans, batch, length, random)
-    chosen, offset = draw_starts(spans, batch, random)
+        return _sample_closed(spans, batch, length, random)
+    chosen, offset = sample_starts(spans, batch, random)
     serial = spans.start[chosen] + offset
     if (serial + length <= spans.run_stop[chosen]).all():
         return unbroken(spans.world[chosen], serial, length)
@@ -115,7 +117,7 @@ def _whole(batch: int, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return np.arange(batch), np.zeros(batch, np.int64), np.full(batch, length)
 
 
-def draw_starts(
+def sample_starts(
     spans: Spans, n: int, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Which span, and which step of it, each of n sequences starts at."""
@@ -146,16 +148,16 @@ def _walk(spans: Spans, chosen: np.ndarray, serial: np.ndarray, length: int) -> 
     return Pieces(*np.array(pieces, np.int64).T)
 
 
-def _draw_closed(
+def _sample_closed(
     spans: Spans, batch: int, length: int, random: np.random.Generator
 ) -> Pieces:
     """Sequences of whole spans; a shorter sequence goes round inside its span.
 
-    A span that fits is taken from its first step, and more spans follow, each drawn
+    A span that fits is taken from its first step, and more spans follow, each sampled
     anew, until the sequence is long enough.
     """
     n_parts = -(-length // int(spans.length.min()))
-    chosen = draw_starts(spans, batch * n_parts, random)[0].reshape(batch, n_parts)
+    chosen = sample_starts(spans, batch * n_parts, random)[0].reshape(batch, n_parts)
     size = spans.length[chosen[:, 0]]
     turn = np.where(length < size, (random.random(batch) * size).astype(np.int64), 0)
     if n_parts == 1:

@@ -1,4 +1,4 @@
-"""Which transitions are stale, and how well their age tells: the age–staleness AUC.
+"""Which transitions are stale, and how well age predicts it: the age–staleness AUC.
 
 An episode belongs to the regime in force when it ends, a running one to the present
 regime; its transitions are stale while that differs from the regime now. The AUC is

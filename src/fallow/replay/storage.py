@@ -64,14 +64,14 @@ class Layout:
                 raise FallowError(
                     f"{name} is of Python objects; a buffer stores numbers and flags"
                 )
-            own = np.dtype(field.dtype).name
-            group = "float16" if half and own.startswith("float") else own
+            dtype = np.dtype(field.dtype).name
+            group = "float16" if half and dtype.startswith("float") else dtype
             start = widths.get(group, 0)
             widths[group] = start + math.prod(field.shape)
             columns = slice(start, widths[group]) if field.shape else start
             shape = field.shape if len(field.shape) > 1 else None
             places[name] = FieldPlace(
-                group, columns, shape, None if group == own else own
+                group, columns, shape, None if group == dtype else dtype
             )
         return cls(fields, places, widths)
 
@@ -206,7 +206,7 @@ def _allocate(shape: tuple[int, int], folder: str | Path | None) -> np.ndarray:
 def _check_numbers(name: str, values: np.ndarray, is_halved: bool) -> None:
     """Raise for NaN, infinity, and what float16 cannot hold where that is stored.
 
-    The sum of squares tells cheaply that all is well.
+    The sum of squares is a cheap check that all numbers are finite.
     """
     flat = values.ravel()
     if not (math.isfinite(flat.dot(flat)) or np.isfinite(flat).all()):

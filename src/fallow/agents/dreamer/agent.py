@@ -69,7 +69,7 @@ class Dreamer:
     ) -> Acted:
         """What to do at `observation` (W, n_columns); without `explore`, the mode.
 
-        The latent is drawn in both cases, as in the reference.
+        The latent is sampled in both cases, as in the reference.
         """
         latent_key, action_key = jax.random.split(key)
         model = computing_in(state.model, self.config.compute)

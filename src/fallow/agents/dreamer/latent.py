@@ -1,6 +1,6 @@
 """The discrete latent: independent categoricals, mixed with a little uniform.
 
-Logits are (…, C, K): C categoricals of K classes. Everything here (draws, divergence,
+Logits are (…, C, K): C categoricals of K classes. Everything here (samples, divergence,
 gradients) sees the mixed probabilities.
 """
 
@@ -23,9 +23,9 @@ def log_mixed(logits: jax.Array) -> jax.Array:
 
 
 def sample(logits: jax.Array, uniform: jax.Array) -> jax.Array:
-    """One-hot draws, by inversion of `uniform` (…, C); gradient of the probabilities.
+    """One-hot samples, by inversion of `uniform` (…, C); gradient of the probabilities.
 
-    One uniform number a categorical, where the usual Gumbel draw takes K.
+    One uniform number a categorical, where the usual Gumbel sample takes K.
     """
     probabilities = mixed(logits)
     n_classes = logits.shape[-1]

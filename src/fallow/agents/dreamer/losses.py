@@ -81,7 +81,7 @@ def _errors(
     return Errors(
         decoder=squared.sum(-1),
         reward=BinnedScalars.of(model.reward, feature).cross_entropy(batch["reward"]),
-        # episodes end by the time limit only, so the target is always to go on
+        # episodes end by the time limit only, so the target is always 1
         continues=jax.nn.softplus(-model.continues(feature)[..., 0]),
         dynamics=latent.divergence(still(posterior), prior),
         representation=latent.divergence(posterior, still(prior)),
@@ -89,7 +89,7 @@ def _errors(
 
 
 class Noise(NamedTuple):
-    """What imagination draws, for H - 1 steps from N starts."""
+    """Random numbers of imagination, for H - 1 steps from N starts."""
 
     uniform: jax.Array  # (H - 1, N, C)
     normal: jax.Array  # (H - 1, N, A)
@@ -151,7 +151,7 @@ def normalized(
 
 
 class Imagined(NamedTuple):
-    """What the actor's loss leaves for the critic's and for the books."""
+    """What the actor's loss leaves for the critic's and for the metrics."""
 
     features: jax.Array  # (H, N, F)
     returns: jax.Array  # (H - 1, N)

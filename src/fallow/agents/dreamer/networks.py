@@ -24,7 +24,7 @@ class WorldModel(eqx.Module):
     decoder: MLP
     reward: MLP
     continues: MLP
-    """Logit of the episode going on."""
+    """Logit of the episode continuing."""
 
     def __init__(
         self, key: jax.Array, config: Config, n_columns: int, n_actuators: int
@@ -64,7 +64,7 @@ class Policy(NamedTuple):
         return cls(jnp.tanh(mean), std)
 
     def sample(self, normal: jax.Array) -> jax.Array:
-        """A draw, scaled back into [-1, 1] where it is outside.
+        """A sample, scaled back into [-1, 1] where it is outside.
 
         The scale counts as a constant, so an action at the limit still has a gradient.
         """

@@ -11,7 +11,7 @@ With prev = the state before, or the learned start where a row begins:
     p1 = prev.stoch W1 + from_action     x      = silu(norm1(p1))
     p2 = [x, prev.deter] W2              deter  = gates(norm2(p2), prev.deter)
     p3 = deter W3 + from_embed           hidden = silu(norm3(p3))
-    p4 = hidden W4                       stoch  = draw(p4 + bias)
+    p4 = hidden W4                       stoch  = sample(p4 + bias)
 """
 
 from functools import partial
@@ -61,14 +61,16 @@ def _forward_scan(
     if _fits(shape, net, inputs):
         return ops.kernels.posterior_forward.forward(shape, net, state, inputs)
 
-    def step(state: State, own: Inputs) -> tuple[State, Any]:
-        prev = begun(own.is_first, net.start, state)
-        p1 = product(prev.stoch, net.w1) + own.from_action
+    def step(state: State, at_step: Inputs) -> tuple[State, Any]:
+        prev = begun(at_step.is_first, net.start, state)
+        p1 = product(prev.stoch, net.w1) + at_step.from_action
         p2 = product(_joined(norm_silu(net.norm1, p1), prev.deter), net.w2)
         deter = norm_gates(net.norm2, p2, prev.deter)
-        p3 = product(deter, net.w3) + own.from_embed
+        p3 = product(deter, net.w3) + at_step.from_embed
         p4 = product(norm_silu(net.norm3, p3), net.w4)
-        state = State(deter, sample_latent(Logits(p4, net.bias, shape), own.uniform))
+        state = State(
+            deter, sample_latent(Logits(p4, net.bias, shape), at_step.uniform)
+        )
         return state, (state, Products(p1, p2, p3, p4))
 
     _, out = jax.lax.scan(step, state, inputs, unroll=unroll)
@@ -120,9 +122,9 @@ def _backward_scan(
     if _fits(shape, net, inputs):
         return ops.kernels.posterior_backward.backward(shape, net, inputs, kept, d_out)
 
-    def step(carry: tuple[State, State], own: Any) -> tuple[Any, Behind]:
+    def step(carry: tuple[State, State], at_step: Any) -> tuple[Any, Behind]:
         d_state, d_start = carry
-        is_first, uniform, (prev_deter, p), (d_states, d_p4) = own
+        is_first, uniform, (prev_deter, p), (d_states, d_p4) = at_step
         logits = Logits(p.p4, net.bias, shape)
         d_p4 += sample_latent_back(logits, uniform, d_states.stoch + d_state.stoch)
         d_hidden = d_p4 @ net.w4.T

@@ -41,7 +41,7 @@ class Inputs(NamedTuple):
     from_embed: jax.Array
     is_first: jax.Array
     uniform: jax.Array | None
-    """Noise of the draws, (T, B, C); None takes modes."""
+    """Noise of the samples, (T, B, C); None takes modes."""
 
 
 class Products(NamedTuple):

@@ -99,8 +99,8 @@ class _Source(Source):
     def rssm(self, like: RSSM) -> RSSM:
         prefix = "_wm.dynamics"
 
-        def block(name: str, own: Block) -> Block:
-            return self.block(f"{prefix}.{name}.0", f"{prefix}.{name}.1", own)
+        def block(name: str, shaped: Block) -> Block:
+            return self.block(f"{prefix}.{name}.0", f"{prefix}.{name}.1", shaped)
 
         cell = f"{prefix}._cell.layers"
         return with_fields(

@@ -25,7 +25,7 @@ class Sequence(NamedTuple):
     embed: jax.Array  # (T, B, E)
     action: jax.Array  # (T, B, A), the one that led there
     is_first: jax.Array  # (T, B)
-    uniform: jax.Array | None  # (T, B, C) noise of the draws; None takes modes
+    uniform: jax.Array | None  # (T, B, C) noise of the samples; None takes modes
 
 
 class RSSM(eqx.Module):

@@ -64,13 +64,13 @@ class TdMpc:
     ) -> Acted:
         """What to do at `observation` (W, n_columns).
 
-        Without `explore` no noise is added; the elite is drawn in both cases, as in
+        Without `explore` no noise is added; the elite is sampled in both cases, as in
         the reference. Mean and standard deviation are those of the plan's first step.
         """
         model = computing_in(state.model, self.config.compute)
         actor = computing_in(state.actor, self.config.compute)
         previous = jnp.where(is_first[:, None, None], 0, carry)
-        noise = plan.draw(self.config, key, len(observation), self.n_actuators)
+        noise = plan.sample_noise(self.config, key, len(observation), self.n_actuators)
         planned = jax.vmap(
             partial(plan.plan, model, actor, explore=explore),
             in_axes=(0, 0, plan.WORLDS),
@@ -89,7 +89,7 @@ class TdMpc:
         """(batch,) mean error of a step's latent and reward over each sequence.
 
         Sequences may be of any length and go over seams, which do not count. Nothing
-        is drawn, so it is the same whenever it is asked.
+        is sampled, so it is the same whenever it is asked.
         """
         model = computing_in(state.model, self.config.compute)
         steps = transitions(batch)

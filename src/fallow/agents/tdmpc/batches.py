@@ -21,7 +21,7 @@ class Transitions(NamedTuple):
 
 
 def transitions(rows: dict[str, jax.Array]) -> Transitions:
-    """From rows (B, H + 1, …) as the replay draws them."""
+    """From rows (B, H + 1, …) as the replay samples them."""
     rows = {name: jnp.swapaxes(values, 0, 1) for name, values in rows.items()}
     return Transitions(
         rows["observation"],

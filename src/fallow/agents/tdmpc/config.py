@@ -48,7 +48,7 @@ class Config:
                 f"n_latent of {self.n_latent}; it must be a multiple of {GROUP}"
             )
         if self.n_values < 2:
-            raise FallowError(f"n_values of {self.n_values}; two are drawn at a time")
+            raise FallowError(f"n_values of {self.n_values}; two are sampled at a time")
         if self.n_elites > self.n_samples:
             raise FallowError(
                 f"n_elites of {self.n_elites}; choose 1 to n_samples, {self.n_samples}"

@@ -36,7 +36,7 @@ def aim(
     batch: Transitions,
     normal: jax.Array,
 ) -> Aim:
-    """z'_t = enc(o_{t+1}) and r_t + 0.99 min_2 Q(z'_t, a'), a' drawn by the policy.
+    """z'_t = enc(o_{t+1}) and r_t + 0.99 min_2 Q(z'_t, a'), a' sampled by the policy.
 
     `pair` are two target values; `normal` (H, B, A) is the policy's noise.
     """
@@ -107,7 +107,7 @@ def rescaled(scale: jax.Array, value: jax.Array) -> jax.Array:
 
 
 class Noise(NamedTuple):
-    """What the policy's loss draws."""
+    """Random numbers of the policy's loss."""
 
     normal: jax.Array  # (H + 1, B, A)
     kept: jax.Array | None  # (2, H + 1, B, width), by dropout; None: all

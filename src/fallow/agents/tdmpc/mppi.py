@@ -14,7 +14,7 @@ TEMPERATURE = 0.5
 MIN_STD, MAX_STD = 0.05, 2.0
 
 Score = Callable[[jax.Array, Any], jax.Array]
-"""Values (N,) of action sequences (H, N, A), given what an iteration draws anew."""
+"""Values (N,) of action sequences (H, N, A), given the noise of one iteration."""
 
 
 class Fit(NamedTuple):
@@ -34,9 +34,9 @@ def start(previous: jax.Array, n_elites: int) -> Fit:
 
 
 def candidates(fit: Fit, proposals: jax.Array, normal: jax.Array) -> jax.Array:
-    """Proposals (H, P, A), then draws clip(mean + std normal, -1, 1) (H, N - P, A)."""
-    drawn = fit.mean[:, None] + fit.std[:, None] * normal
-    return jnp.concatenate([proposals, jnp.clip(drawn, -1, 1)], 1)
+    """Proposals (H, P, A), then clip(mean + std normal, -1, 1), (H, N - P, A)."""
+    sampled = fit.mean[:, None] + fit.std[:, None] * normal
+    return jnp.concatenate([proposals, jnp.clip(sampled, -1, 1)], 1)
 
 
 def refit(actions: jax.Array, values: jax.Array, n_elites: int) -> Fit:
@@ -56,14 +56,14 @@ def search(
 ) -> Fit:
     """Refit once for each entry of `normal` (I, H, N - P, A) and of `given` (I, …)."""
 
-    def iterate(fit: Fit, drawn: tuple[jax.Array, Any]) -> tuple[Fit, None]:
-        actions = candidates(fit, proposals, drawn[0])
-        values = jnp.nan_to_num(score(actions, drawn[1]))
+    def iterate(fit: Fit, noise: tuple[jax.Array, Any]) -> tuple[Fit, None]:
+        actions = candidates(fit, proposals, noise[0])
+        values = jnp.nan_to_num(score(actions, noise[1]))
         return refit(actions, values, len(fit.weights)), None
 
     return jax.lax.scan(iterate, fit, (normal, given))[0]
 
 
 def chosen(fit: Fit, gumbel: jax.Array) -> jax.Array:
-    """(A,) the first action of an elite drawn by weight; with zeros, of the best."""
+    """(A,) the first action of an elite sampled by weight; with zeros, of the best."""
     return fit.elites[0, jnp.argmax(jnp.log(fit.weights) + gumbel)]

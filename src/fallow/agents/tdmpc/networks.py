@@ -40,7 +40,7 @@ class Ensemble(eqx.Module):
         both = joined(latent, action)
         if kept is None:
             return jax.vmap(lambda network: network(both))(self.networks)
-        return jax.vmap(lambda network, own: network(both, own))(self.networks, kept)
+        return jax.vmap(lambda network, mask: network(both, mask))(self.networks, kept)
 
     def picked(self, which: jax.Array) -> "Ensemble":
         """Only those numbered `which`, so that no others are computed.
@@ -102,12 +102,12 @@ class Policy(NamedTuple):
         return jnp.tanh(self.mean + jnp.exp(self.log_std) * normal)
 
     def log_density(self, normal: jax.Array) -> jax.Array:
-        """Of a draw before it is squashed, summed over actuators."""
+        """Of a sample before it is squashed, summed over actuators."""
         each = -0.5 * jnp.square(normal) - self.log_std - 0.5 * math.log(2 * math.pi)
         return each.sum(-1)
 
     def entropy(self, normal: jax.Array) -> jax.Array:
-        """Minus the log-density of the squashed draw."""
+        """Minus the log-density of the squashed sample."""
         slope = 1 - jnp.square(self.sample(normal))
         squashed = jnp.log(jax.nn.relu(slope) + SQUASH_EPSILON).sum(-1)
         return squashed - self.log_density(normal)

@@ -19,7 +19,7 @@ MANY_ACTUATORS = 20
 
 
 class PlanNoise(NamedTuple):
-    """What a plan draws; I iterations, N action sequences, P of them proposals.
+    """Random numbers of a plan; I iterations, N action sequences, P of them proposals.
 
     `pairs` is the same in all worlds of an agent, so that the two values of an
     iteration are products of many rows.
@@ -42,7 +42,9 @@ def n_iterations(config: Config, n_actuators: int) -> int:
     return config.n_iterations + 2 * (n_actuators >= MANY_ACTUATORS)
 
 
-def draw(config: Config, key: jax.Array, n_worlds: int, n_actuators: int) -> PlanNoise:
+def sample_noise(
+    config: Config, key: jax.Array, n_worlds: int, n_actuators: int
+) -> PlanNoise:
     """Noise of W worlds: a leading axis of W, but for the pairs."""
     c, keys = config, jax.random.split(key, 3)
     iterations = n_iterations(config, n_actuators)
@@ -53,8 +55,8 @@ def draw(config: Config, key: jax.Array, n_worlds: int, n_actuators: int) -> Pla
         (),
     )
     sizes = [math.prod(shape) for shape in shapes]
-    drawn = jax.random.normal(keys[0], (n_worlds, sum(sizes), n_actuators))
-    parts = jnp.split(drawn, np.cumsum(sizes[:-1]).tolist(), 1)
+    normals = jax.random.normal(keys[0], (n_worlds, sum(sizes), n_actuators))
+    parts = jnp.split(normals, np.cumsum(sizes[:-1]).tolist(), 1)
     proposals, candidates, last, action = (
         part.reshape(n_worlds, *shape, n_actuators)
         for part, shape in zip(parts, shapes, strict=True)
@@ -87,7 +89,7 @@ def value(
 ) -> jax.Array:
     """(N,) values of action sequences (H, N, A) from one latent (Z,).
 
-    sum_t 0.99^t r(z_t, a_t) + 0.99^H mean_2 Q(z_H, a), a drawn by the policy.
+    sum_t 0.99^t r(z_t, a_t) + 0.99^H mean_2 Q(z_H, a), a sampled by the policy.
     """
     latents = jnp.broadcast_to(latent, (actions.shape[1], len(latent)))
     total = jnp.zeros(actions.shape[1])
@@ -118,13 +120,13 @@ def plan(
     """The best actions from an observation (n_columns,) on, in one world.
 
     `previous` (H, A) is the plan of a step earlier; zeros when an episode begins. An
-    elite is drawn in both cases; only `explore` adds noise, of the plan's own width.
+    elite is sampled in both cases; only `explore` adds noise, as wide as the plan.
     """
     latent = model.encoder(observation)
     proposals = proposed(model, actor, latent, noise.proposals)
 
-    def score(actions: jax.Array, drawn: tuple[jax.Array, jax.Array]) -> jax.Array:
-        normal, which = drawn
+    def score(actions: jax.Array, given: tuple[jax.Array, jax.Array]) -> jax.Array:
+        normal, which = given
         pair = model.values.picked(which)
         return value(model, actor, pair, latent, actions, normal)
 

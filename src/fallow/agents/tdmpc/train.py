@@ -80,8 +80,8 @@ def init(config: Config, key: jax.Array, n_columns: int, n_actuators: int) -> Le
     return learner(config, model, actor, model.values)
 
 
-class Draws(NamedTuple):
-    """All that one update draws; H transitions of B sequences, Q values."""
+class UpdateNoise(NamedTuple):
+    """All random numbers of one update; H transitions of B sequences, Q values."""
 
     pairs: jax.Array  # (2, 2), the values that aim and those that judge the policy
     aiming: jax.Array  # (H, B, A), noise of the policy
@@ -97,14 +97,14 @@ def pairs_of(key: jax.Array, n_pairs: int, n: int) -> jax.Array:
     return jnp.stack([first, (first + 1 + ahead) % n], -1)
 
 
-def draw(config: Config, key: jax.Array, n_actuators: int) -> Draws:
-    """One draw of each kind, cut to pieces: that compiles much faster than many."""
+def sample_noise(config: Config, key: jax.Array, n_actuators: int) -> UpdateNoise:
+    """One call for each kind, then split: this compiles much faster than many calls."""
     c, keys = config, jax.random.split(key, 3)
     steps, rows = 2 * c.horizon + 1, c.batch * c.width
     normal = jax.random.normal(keys[1], (steps, c.batch, n_actuators))
     n_kept, n_judging = c.n_values * c.horizon, 2 * (c.horizon + 1)
     kept = jax.random.bernoulli(keys[2], 1 - DROPOUT, (n_kept + n_judging, rows))
-    return Draws(
+    return UpdateNoise(
         pairs_of(keys[0], 2, c.n_values),
         normal[: c.horizon],
         normal[c.horizon :],
@@ -121,28 +121,28 @@ def update(
     The policy learns on the latents that the model saw before its step, judged by the
     values after it.
     """
-    draws = draw(config, key, batch.action.shape[-1])
-    state, path, metrics = _update_model(config, state, batch, draws)
-    state, more = _update_actor(config, state, path, draws)
+    noise = sample_noise(config, key, batch.action.shape[-1])
+    state, path, metrics = _update_model(config, state, batch, noise)
+    state, more = _update_actor(config, state, path, noise)
     targets = ema_update(TARGET_RATE, state.model.values, state.targets)
     return state._replace(targets=targets), metrics | more
 
 
 def _update_model(
-    config: Config, state: Learner, batch: Transitions, draws: Draws
+    config: Config, state: Learner, batch: Transitions, noise: UpdateNoise
 ) -> tuple[Learner, jax.Array, Metrics]:
-    pair = state.targets.picked(draws.pairs[0])
+    pair = state.targets.picked(noise.pairs[0])
     aimed = losses.aim(
         computing_in(state.model, config.compute),
         computing_in(state.actor, config.compute),
         computing_in(pair, config.compute),
         batch,
-        draws.aiming,
+        noise.aiming,
     )
 
     def loss(model: WorldModel) -> tuple[jax.Array, Any]:
         model = computing_in(model, config.compute)
-        errors, path = losses.model_errors(model, batch, aimed, draws.kept)
+        errors, path = losses.model_errors(model, batch, aimed, noise.kept)
         return errors.total(), (errors.means(), path)
 
     gradients, (means, path) = jax.grad(loss, has_aux=True)(state.model)
@@ -155,14 +155,14 @@ def _update_model(
 
 
 def _update_actor(
-    config: Config, state: Learner, path: jax.Array, draws: Draws
+    config: Config, state: Learner, path: jax.Array, noise: UpdateNoise
 ) -> tuple[Learner, Metrics]:
-    pair = computing_in(state.model.values.picked(draws.pairs[1]), config.compute)
-    noise = losses.Noise(draws.acting, draws.judging)
+    pair = computing_in(state.model.values.picked(noise.pairs[1]), config.compute)
+    actor_noise = losses.Noise(noise.acting, noise.judging)
 
     def loss(actor: Actor) -> tuple[jax.Array, losses.PolicyTerms]:
         actor = computing_in(actor, config.compute)
-        return losses.actor_loss(actor, pair, state.scale, path, noise)
+        return losses.actor_loss(actor, pair, state.scale, path, actor_noise)
 
     grad: Callable[..., Any] = jax.value_and_grad(loss, has_aux=True)
     (value, evaluation), gradients = grad(state.actor)

@@ -51,7 +51,7 @@ class Body:
     velocities alone are the cheapest."""
     observe: Callable[[View], np.ndarray]
     """(n, n_columns) observations."""
-    draw_start: Callable[[Any, np.random.RandomState], Start]
+    sample_start: Callable[[Any, np.random.RandomState], Start]
     """The start of an episode, from the compiled model and a world's randomness."""
     settle_substeps: int = 0
     """Physics steps without action before an episode begins."""
@@ -69,10 +69,10 @@ class Task:
     reward: Reward
 
 
-def draw_joint_angles(model: Any, random: np.random.RandomState) -> Start:
+def sample_joint_angles(model: Any, random: np.random.RandomState) -> Start:
     """Limited joints uniform in their range, free hinges uniform in (-pi, pi).
 
-    One draw for each joint, in the model's joint order.
+    One number for each joint, in the model's joint order.
     """
     qpos = model.qpos0.copy()
     is_hinge = model.jnt_type == 3  # mjJNT_HINGE

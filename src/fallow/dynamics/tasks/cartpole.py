@@ -41,7 +41,7 @@ MJCF = """
 """
 
 
-def draw_start(model: Any, random: np.random.RandomState) -> Start:
+def sample_start(model: Any, random: np.random.RandomState) -> Start:
     """The pole hangs down; cart, pole and both rates nearly at rest."""
     cart_m = START_NOISE * random.randn()
     pole_rad = np.pi + START_NOISE * random.randn()
@@ -71,7 +71,7 @@ BODY = Body(
     actuator_velocity=(3,),
     fields=("qpos", "qvel", "ctrl", "xmat"),
     observe=observe,
-    draw_start=draw_start,
+    sample_start=sample_start,
 )
 
 TASKS = (Task("cartpole-swingup", "swing the pole up", BODY, swingup_reward),)

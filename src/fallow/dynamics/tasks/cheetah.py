@@ -99,8 +99,8 @@ MJCF = f"""
 """
 
 
-def draw_start(model: Any, random: np.random.RandomState) -> Start:
-    """Leg joints uniform in their range, in one draw; the rest at zero."""
+def sample_start(model: Any, random: np.random.RandomState) -> Start:
+    """Leg joints uniform in their range, in one call; the rest at zero."""
     qpos = model.qpos0.copy()
     limited = model.jnt_limited.astype(bool)
     low, high = model.jnt_range[limited].T
@@ -178,7 +178,7 @@ BODY = Body(
     actuator_velocity=tuple(range(11, 17)),
     fields=("qpos", "qvel"),
     observe=observe,
-    draw_start=draw_start,
+    sample_start=sample_start,
     settle_substeps=SETTLE_SUBSTEPS,
     total_mass_kg=14.0,
 )

@@ -6,7 +6,7 @@ Dimensions and constants are those of the DeepMind Control Suite's hopper.
 import numpy as np
 
 from fallow.dynamics.tasks import rewards
-from fallow.dynamics.tasks.body import Body, Task, View, draw_joint_angles
+from fallow.dynamics.tasks.body import Body, Task, View, sample_joint_angles
 
 STAND_HEIGHT_M = 0.6  # of the torso's centre above the foot's
 MAX_HEIGHT_M = 2.0
@@ -104,7 +104,7 @@ BODY = Body(
     actuator_velocity=tuple(range(9, 13)),
     fields=("qpos", "qvel", "xipos", "sensordata"),
     observe=observe,
-    draw_start=draw_joint_angles,
+    sample_start=sample_joint_angles,
 )
 
 TASKS = (Task("hopper-hop", "hop forward at 2 m/s", BODY, hop_reward),)

@@ -35,7 +35,7 @@ MJCF = """
 """
 
 
-def draw_start(model: Any, random: np.random.RandomState) -> Start:
+def sample_start(model: Any, random: np.random.RandomState) -> Start:
     """Any angle, at rest."""
     return np.array([random.uniform(-np.pi, np.pi)]), np.zeros(model.nv)
 
@@ -58,7 +58,7 @@ BODY = Body(
     actuator_velocity=(2,),
     fields=("qvel", "xmat"),
     observe=observe,
-    draw_start=draw_start,
+    sample_start=sample_start,
 )
 
 TASKS = (Task("pendulum-swingup", "swing up and stay", BODY, swingup_reward),)

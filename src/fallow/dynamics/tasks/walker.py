@@ -6,7 +6,7 @@ Dimensions and constants are those of the DeepMind Control Suite's walker.
 import numpy as np
 
 from fallow.dynamics.tasks import rewards
-from fallow.dynamics.tasks.body import Body, Task, View, draw_joint_angles
+from fallow.dynamics.tasks.body import Body, Task, View, sample_joint_angles
 
 STAND_HEIGHT_M = 1.2
 WALK_SPEED_M_S = 1.0
@@ -123,7 +123,7 @@ BODY = Body(
     actuator_velocity=tuple(range(18, 24)),
     fields=("qvel", "xpos", "xmat", "sensordata"),
     observe=observe,
-    draw_start=draw_joint_angles,
+    sample_start=sample_joint_angles,
 )
 
 TASKS = (

@@ -1,13 +1,13 @@
-"""A Stable-Baselines3 replay buffer that keeps and draws by a Fallow rule.
+"""A Stable-Baselines3 replay buffer that keeps and samples by a Fallow rule.
 
     from fallow.replay.adapters.sb3 import RuleReplayBuffer
 
     model = SAC("MlpPolicy", env, replay_buffer_class=RuleReplayBuffer,
                 replay_buffer_kwargs={"rule": "recency:window_transitions=20000"})
     model.learn(100_000)
-    model.replay_buffer.replay.drawn()   # what the updates were made on
+    model.replay_buffer.replay.sampled()   # what the updates were made on
 
-A row is a whole transition, so draws are sequences of one step. `info["regime"]`, as
+A row is a whole transition, so samples are sequences of one step. `info["regime"]`, as
 `fallow.dynamics.gym` gives it, labels episodes for the rules that read regimes.
 """
 
@@ -42,14 +42,14 @@ class RuleReplayBuffer(ReplayBuffer):
         n_envs: environments that are stepped together.
         optimize_memory_usage: not available.
         handle_timeout_termination: whether an episode that its time limit ended counts
-            as going on.
-        rule: what is kept and how it is drawn.
-        seed: of draws; None takes one from NumPy's global generator, which
+            as continuing.
+        rule: what is kept and how it is sampled.
+        seed: of samples; None takes one from NumPy's global generator, which
             Stable-Baselines3 seeds with the model's seed.
     """
 
     replay: Buffer
-    """Bytes, book and rule; tell it of changes, ask it what was drawn."""
+    """Bytes, ledger and rule: `note_change` and `sampled` are methods of it."""
     pos: int
     full: bool
 
@@ -140,9 +140,9 @@ class RuleReplayBuffer(ReplayBuffer):
     def sample(
         self, batch_size: int, env: VecNormalize | None = None
     ) -> ReplayBufferSamples:
-        """Draw transitions by the rule, normalised as `env` does it."""
-        drawn = self.replay.sample(batch_size, 1)
-        rows = {name: drawn[name][:, 0] for name in self._fields}
+        """Sample transitions by the rule, normalised as `env` does it."""
+        sampled = self.replay.sample(batch_size, 1)
+        rows = {name: sampled[name][:, 0] for name in self._fields}
         data = (
             self._normalize_obs(rows["observation"], env),
             rows["action"],
@@ -172,13 +172,13 @@ def _check(observation_space: spaces.Space, optimize_memory_usage: bool) -> None
         )
     if optimize_memory_usage:
         raise FallowError(
-            "optimize_memory_usage is True; rules draw single transitions, which are "
+            "optimize_memory_usage is True; rules sample single transitions, which are "
             "stored with their next observation: leave it False"
         )
 
 
 def _regime(infos: list[dict[str, Any]]) -> int | None:
-    """The regime in force, where environments tell it."""
+    """The regime in force, where environments report it."""
     regimes = {int(info["regime"]) for info in infos if "regime" in info}
     if len(regimes) > 1:
         raise FallowError(

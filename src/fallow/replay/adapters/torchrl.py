@@ -1,15 +1,15 @@
-"""A TorchRL sampler and writer that draw and keep by a Fallow rule.
+"""A TorchRL sampler and writer that sample and keep by a Fallow rule.
 
     from fallow.replay.adapters.torchrl import RuleSampler, RuleWriter
 
     sampler = RuleSampler("recency:window_transitions=20000")
     buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(100_000), batch_size=256,
                                     sampler=sampler, writer=RuleWriter(sampler))
-    sampler.replay.drawn()   # what was sampled so far
+    sampler.replay.sampled()   # what was sampled so far
 
 The bytes stay in TorchRL's storage; the pair shares a Fallow buffer without fields, of
-which only book and drawer work. Each item written is one step of one stream, so draws
-are single transitions. Rows come in chunks of 64 with one in reserve: a storage of n
+which only ledger and sampler work. Each item is one step of a stream, so samples are
+single transitions. Rows come in chunks of 64 with one in reserve: a storage of n
 rows always holds the newest n - 127 or more.
 """
 
@@ -38,8 +38,8 @@ class RuleSampler(Sampler):
     """Samples storage indices by a rule; give it to a `RuleWriter` too.
 
     Args:
-        rule: what is kept and how it is drawn.
-        seed: of draws; None takes one from torch's global generator. The replay
+        rule: what is kept and how it is sampled.
+        seed: of samples; None takes one from torch's global generator. The replay
             buffer's own generator is not used.
     """
 
@@ -51,7 +51,7 @@ class RuleSampler(Sampler):
 
     @property
     def replay(self) -> Buffer:
-        """Book and rule; tell it of changes, ask it what was drawn."""
+        """Ledger and rule: `note_change` and `sampled` are methods of it."""
         if self._replay is None:
             raise FallowError(
                 "the sampler has no writer; pass writer=RuleWriter(sampler) to the "
@@ -60,10 +60,10 @@ class RuleSampler(Sampler):
         return self._replay
 
     def open(self, n_rows: int) -> None:
-        """Keep the book of a storage with so many rows."""
+        """Make the ledger of a storage with `n_rows` rows."""
         if self._n_rows not in (0, n_rows):
             raise FallowError(
-                f"the sampler keeps the book of a storage with {self._n_rows:,} rows "
+                f"the sampler keeps the ledger of a storage with {self._n_rows:,} rows "
                 f"and was given one with {n_rows:,}; make a pair for each"
             )
         if n_rows < 2 * CHUNK:
@@ -86,9 +86,9 @@ class RuleSampler(Sampler):
             ) from None
 
     def sample(self, storage: Storage, batch_size: int) -> tuple[torch.Tensor, dict]:
-        """Draw storage indices; torchrl reads the items."""
+        """Sample storage indices; torchrl reads the items."""
         sampler = self.replay.sampler
-        rows = sampler.rows(sampler.draw(batch_size, 1), batch_size, 1)
+        rows = sampler.rows(sampler.sample(batch_size, 1), batch_size, 1)
         return torch.as_tensor(rows[:, 0], dtype=torch.long), {}
 
     def set_present_regime(self, regime: int) -> None:
@@ -112,16 +112,16 @@ class RuleSampler(Sampler):
         self._replay = self._make_replay(self._n_rows)
 
     def state_dict(self) -> dict[str, Any]:
-        """Book, rule and random state."""
+        """Ledger, rule and random state."""
         content = bytearray(pack(self.replay))
         return {"replay": torch.frombuffer(content, dtype=torch.uint8)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take back what `state_dict` gave; draws go on as they would have."""
+        """Take back what `state_dict` gave; sampling continues as it would have."""
         unpack(self.replay, state_dict["replay"].cpu().numpy().tobytes())
 
     def dumps(self, path: Any) -> None:
-        """Write book, rule and random state below a folder."""
+        """Write ledger, rule and random state below a folder."""
         self.replay.save(Path(path) / FILE)
 
     def loads(self, path: Any) -> None:
@@ -134,7 +134,7 @@ class RuleSampler(Sampler):
 
 
 class RuleWriter(Writer):
-    """Writes items to the rows that the sampler's book gives them.
+    """Writes items to the rows that the sampler's ledger gives them.
 
     All state but the count of writes is the sampler's.
     """
@@ -145,10 +145,10 @@ class RuleWriter(Writer):
         self._write_count = 0
 
     def register_storage(self, storage: Storage) -> None:
-        """Take the storage to write to, and tell the sampler its size."""
+        """Take the storage to write to, and set the sampler's size."""
         if storage.ndim != 1:
             raise FallowError(
-                f"the storage has ndim {storage.ndim} and rules draw single items; "
+                f"the storage has ndim {storage.ndim} and rules sample single items; "
                 "make it with ndim=1 and extend with flattened batches"
             )
         self.sampler.open(storage.max_size)

@@ -1,4 +1,4 @@
-"""Draw more often what the present model predicts badly: the opposite of graded."""
+"""Sample more often what the present model predicts badly: the opposite of graded."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class Curious(Rule):
     """all that is stored, more often the larger the error and the fewer the visits
 
     After Curious Replay: start weight c b^v + (e + eps)^alpha, with v how often the
-    chunk was drawn from and e its last known model error; a chunk without one has the
+    chunk was sampled from and e its last known model error; a chunk without one has the
     largest. Stale share: T s / (T s + k f), with s and f the mean weights of stale and
     fresh chunks.
     """

@@ -1,4 +1,4 @@
-"""Draw less often what the present model predicts badly."""
+"""Sample less often what the present model predicts badly."""
 
 from dataclasses import dataclass
 

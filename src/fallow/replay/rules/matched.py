@@ -1,4 +1,4 @@
-"""Draw what was stored under the dynamics now in force."""
+"""Sample what was stored under the dynamics now in force."""
 
 from dataclasses import dataclass
 

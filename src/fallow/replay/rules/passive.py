@@ -1,4 +1,4 @@
-"""Keep everything, draw every step equally often."""
+"""Keep everything, sample every step equally often."""
 
 from dataclasses import dataclass
 

@@ -28,8 +28,8 @@ class Reservoir(Rule):
     always the same one, and a model can learn it by heart.
 
     By episodes: finished episodes are kept or given up whole, and running ones are
-    sampled from their first row, beside the budget. Sequences go on over seams, as with
-    `passive`.
+    sampled from their first row, beside the budget. Sequences continue over seams, as
+    with `passive`.
     """
 
     budget_transitions: int = 10_000

@@ -1,4 +1,4 @@
-"""What a rule is: from the book to start weights, and nothing else."""
+"""What a rule is: from the ledger to start weights, and nothing else."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Rule:
     needs_errors: ClassVar[bool] = False
     """Whether the agent must sweep the buffer with its model's errors."""
     needs_visits: ClassVar[bool] = False
-    """Whether weights depend on how often chunks were drawn from."""
+    """Whether weights depend on how often chunks were sampled from."""
     keeps_by_key: ClassVar[bool] = False
     """Whether a full buffer gives up chunks in the rule's order, not the oldest."""
 
@@ -47,7 +47,7 @@ class Rule:
         return options.render(self.name, options.changed(self))
 
     def parts(self, ledger: "Ledger") -> tuple[Spans, ...]:
-        """What may be drawn, with start weights.
+        """What may be sampled, with start weights.
 
         With several parts, every minibatch comes wholly from one of them, all equally
         often; parts in which nothing is stored yet are passed over.

@@ -75,21 +75,23 @@ def sample_latent(
     n_categoricals: int, product: jax.Array, bias: jax.Array, uniform: jax.Array
 ) -> jax.Array:
     """One-hot samples (…, C K) of logits product + bias, by `uniform` (…, C)."""
-    drawn = kernels.draw(_flat(product), bias, _flat(uniform))
-    return drawn.reshape(product.shape)
+    sample = kernels.one_hot(_flat(product), bias, _flat(uniform))
+    return sample.reshape(product.shape)
 
 
 def sample_latent_back(
-    n_categoricals: int, product: jax.Array, bias: jax.Array, d_drawn: jax.Array
+    n_categoricals: int, product: jax.Array, bias: jax.Array, d_sample: jax.Array
 ) -> jax.Array:
     """Gradient of the product, (…, C K)."""
-    d_product = kernels.draw_back(_flat(product), bias, _flat(d_drawn), n_categoricals)
-    return d_product.reshape(d_drawn.shape)
+    d_product = kernels.one_hot_back(
+        _flat(product), bias, _flat(d_sample), n_categoricals
+    )
+    return d_product.reshape(d_sample.shape)
 
 
-def _sample_latent_back(n: int, saved: Any, d_drawn: jax.Array) -> tuple[Any, ...]:
+def _sample_latent_back(n: int, saved: Any, d_sample: jax.Array) -> tuple[Any, ...]:
     product, bias = saved
-    d_product = sample_latent_back(n, product, bias, d_drawn)
+    d_product = sample_latent_back(n, product, bias, d_sample)
     return d_product, _flat(d_product).astype(jnp.float32).sum(0), None
 
 

@@ -71,7 +71,7 @@ def norm(parts: Parts, scale_ref: Any, shift_ref: Any, epsilon: float) -> Normed
     n = len(parts)
     scales, shifts = (parts_of(ref, n, slice(None)) for ref in (scale_ref, shift_ref))
     rows = zip(whitened, scales, shifts, strict=True)
-    return Normed([_fused(*own) for own in rows], whitened, inverse, scales)
+    return Normed([_fused(*row) for row in rows], whitened, inverse, scales)
 
 
 def _mean(parts: Parts) -> jax.Array:
@@ -141,7 +141,7 @@ def _exp2(x: jax.Array) -> jax.Array:
 
 
 def _inverse(x: jax.Array) -> jax.Array:
-    return _instruction("rcp.approx.ftz.f32", lambda own: 1 / own, x)
+    return _instruction("rcp.approx.ftz.f32", lambda number: 1 / number, x)
 
 
 def _fused(x: jax.Array, y: jax.Array, z: jax.Array) -> jax.Array:
@@ -160,11 +160,11 @@ def _instruction(
         return plain(*numbers)
     from jax.experimental.pallas import triton
 
-    shape = jnp.broadcast_shapes(*(own.shape for own in numbers))
+    shape = jnp.broadcast_shapes(*(number.shape for number in numbers))
     places = ", ".join(f"${k}" for k in range(len(numbers) + 1))
     (found,) = triton.elementwise_inline_asm(
         f"{name} {places};",
-        args=[jnp.broadcast_to(own, shape) for own in numbers],
+        args=[jnp.broadcast_to(number, shape) for number in numbers],
         constraints=",".join(["=f", *["f"] * len(numbers)]),
         pack=1,
         result_shape_dtypes=[jax.ShapeDtypeStruct(shape, jnp.float32)],
@@ -172,11 +172,11 @@ def _instruction(
     return found
 
 
-# ------------------------------------------------------------------------- draws
+# ------------------------------------------------------------------------- samples
 
 
-def drawn(logits: jax.Array, uniform: jax.Array) -> jax.Array:
-    """One-hot (rows, C, K), as `latent.sample`; True where a class is drawn."""
+def one_hot(logits: jax.Array, uniform: jax.Array) -> jax.Array:
+    """One-hot (rows, C, K), as `latent.sample`; True where a class is sampled."""
     n_classes = logits.shape[-1]
     mixed = (1 - UNIMIX) * softmax(logits) + UNIMIX / n_classes
     cumulative = jnp.cumsum(mixed, -1)
@@ -185,10 +185,10 @@ def drawn(logits: jax.Array, uniform: jax.Array) -> jax.Array:
     return classes == passed.astype(jnp.int32).sum(-1)[..., None]
 
 
-def drawn_back(logits: jax.Array, d_drawn: jax.Array) -> jax.Array:
+def one_hot_back(logits: jax.Array, d_sample: jax.Array) -> jax.Array:
     """Gradient of the logits, straight through the probabilities."""
     soft = softmax(logits)
-    d_soft = (1 - UNIMIX) * d_drawn
+    d_soft = (1 - UNIMIX) * d_sample
     return soft * (d_soft - (soft * d_soft).sum(-1)[..., None])
 
 
@@ -220,5 +220,5 @@ def mean_bin(soft: jax.Array, middle: int) -> jax.Array:
 def two_hots(places: Sequence[jax.Array], like: jax.Array) -> jax.Array:
     """Two-hot rows of all places (rows,), added; as `Bins.two_hot`."""
     apart = [jnp.abs(place[:, None] - bins(like)) for place in places]
-    hats = [jnp.maximum(1 - own, 0) for own in apart]
+    hats = [jnp.maximum(1 - distance, 0) for distance in apart]
     return sum(hats[1:], hats[0])

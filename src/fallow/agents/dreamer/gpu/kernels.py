@@ -1,7 +1,7 @@
 """What stands between matrix products, each as one pass over the rows, for a GPU.
 
 A compiler makes two or three passes of a norm and what follows it, and a dozen small
-kernels of a draw and its gradient; for many rows the passes are what an update waits
+kernels of a sample and its gradient; for many rows the passes are what an update waits
 for, for few rows the number of kernels is. Here a tile of rows is read once, all is
 computed in registers, and what is needed afterwards is written once. The plain forms,
 used everywhere else, are in `steps` and `latent`; tests hold both together.
@@ -158,7 +158,7 @@ def norm_gates_back(
 
     n_programs, together = n // (rows * n_tiles), rows * n_tiles
     sums = like((n_programs, 6 * width), jnp.float32)
-    new = [like(own.shape, own.dtype) for own in (x, deter)]
+    new = [like(array.shape, array.dtype) for array in (x, deter)]
     d_x, d_deter, partial_sums = run(
         kernel,
         n_programs,
@@ -170,37 +170,39 @@ def norm_gates_back(
     return d_scale, d_shift, d_x, d_deter
 
 
-# -------------------------------------------------------------------- draws
+# -------------------------------------------------------------------- samples
 
 
 @jax.jit
-def draw(
+def one_hot(
     product: jax.Array,
     bias: jax.Array,
     uniform: jax.Array,
 ) -> jax.Array:
-    """One-hot draws (n, C K) from logits product + bias (n, C K) by uniform (n, C)."""
+    """One-hot samples (n, C K) of logits product + bias (n, C K) by uniform (n, C)."""
     n, n_categoricals = uniform.shape
     n_classes = product.shape[-1] // n_categoricals
 
     def kernel(product_ref: Any, uniform_ref: Any, bias_ref: Any, out_ref: Any) -> None:
         logits = kernel_math.read(product_ref) + bias_ref[...]
-        out_ref[...] = kernel_math.drawn(logits, uniform_ref[...]).astype(out_ref.dtype)
+        out_ref[...] = kernel_math.one_hot(logits, uniform_ref[...]).astype(
+            out_ref.dtype
+        )
 
     shape = (n_categoricals, n_classes)
     rows = tile_rows(n, product.shape[-1])
     logits = product.reshape(n, *shape)
     given = rows_of(rows, logits, uniform) + whole_row(bias.reshape(shape))
     new = rows_of(rows, like(logits.shape, product.dtype))
-    drawn = run(kernel, n // rows, given, new, width=product.shape[-1])[0]
-    return drawn.reshape(product.shape)
+    sample = run(kernel, n // rows, given, new, width=product.shape[-1])[0]
+    return sample.reshape(product.shape)
 
 
 @partial(jax.jit, static_argnames="n_categoricals")
-def draw_back(
+def one_hot_back(
     product: jax.Array,
     bias: jax.Array,
-    d_drawn: jax.Array,
+    d_sample: jax.Array,
     n_categoricals: int,
 ) -> jax.Array:
     """Gradient of the logits (n, C K), straight through the probabilities."""
@@ -209,12 +211,12 @@ def draw_back(
 
     def kernel(product_ref: Any, d_ref: Any, bias_ref: Any, out_ref: Any) -> None:
         logits = kernel_math.read(product_ref) + bias_ref[...]
-        d_logits = kernel_math.drawn_back(logits, kernel_math.read(d_ref))
+        d_logits = kernel_math.one_hot_back(logits, kernel_math.read(d_ref))
         out_ref[...] = d_logits.astype(out_ref.dtype)
 
     rows = tile_rows(n, width)
-    logits, d_drawn = product.reshape(n, *shape), d_drawn.reshape(n, *shape)
-    given = rows_of(rows, logits, d_drawn) + whole_row(bias.reshape(shape))
+    logits, d_sample = product.reshape(n, *shape), d_sample.reshape(n, *shape)
+    given = rows_of(rows, logits, d_sample) + whole_row(bias.reshape(shape))
     new = rows_of(rows, like(logits.shape, product.dtype))
     d_logits = run(kernel, n // rows, given, new, width=width)[0]
     return d_logits.reshape(product.shape)
@@ -257,7 +259,7 @@ def two_hot_loss(product: jax.Array, bias: jax.Array, places: jax.Array) -> jax.
 
     def kernel(logits: jax.Array, *refs: Any) -> None:
         *place_refs, loss_ref = refs
-        aimed = kernel_math.two_hots([own[...] for own in place_refs], logits) * logits
+        aimed = kernel_math.two_hots([ref[...] for ref in place_refs], logits) * logits
         total = n_targets * kernel_math.log_sum_exp(logits)
         loss_ref[...] = total - aimed.sum(-1)[:, None]
 
@@ -274,7 +276,7 @@ def two_hot_loss_back(
 
     def kernel(logits: jax.Array, d_loss_ref: Any, *refs: Any) -> None:
         *place_refs, d_ref = refs
-        aimed = kernel_math.two_hots([own[...] for own in place_refs], logits)
+        aimed = kernel_math.two_hots([ref[...] for ref in place_refs], logits)
         d_logits = n_targets * kernel_math.softmax(logits) - aimed
         d_ref[...] = (d_loss_ref[...] * d_logits).astype(d_ref.dtype)
 
@@ -288,12 +290,12 @@ def _on_logits(
     """`kernel(logits, *given, new)` on tiles of rows."""
     n, width = product.shape
 
-    def own(product_ref: Any, bias_ref: Any, *refs: Any) -> None:
+    def read_logits(product_ref: Any, bias_ref: Any, *refs: Any) -> None:
         kernel(kernel_math.read(product_ref) + bias_ref[...], *refs)
 
     rows = tile_rows(n, width)
     arrays = rows_of(rows, product) + whole_row(bias) + rows_of(rows, *given)
-    return run(own, n // rows, arrays, rows_of(rows, new), width=width)[0]
+    return run(read_logits, n // rows, arrays, rows_of(rows, new), width=width)[0]
 
 
 # -------------------------------------------------------------------- sums over rows

@@ -110,15 +110,15 @@ def run(
     compiled for a GPU, with as many warps as `width`, the numbers it holds of a row,
     asks for, and interpreted where there is none.
     """
-    n_given, n_new, n_written = (len(own.arrays) for own in (given, new, written))
+    n_given, n_new, n_written = (len(refs.arrays) for refs in (given, new, written))
 
-    def own(*refs: Any) -> None:  # what is written into is also given
+    def without_written(*refs: Any) -> None:  # what is written into is also given
         kernel(*refs[:n_given], *refs[n_given + n_written :])
 
     n_warps = min(MAX_WARPS, max(1, width // PER_WARP))
     both, results = given + written, new + written
     return pl.pallas_call(
-        own,
+        without_written,
         grid=(n_programs,),
         in_specs=both.blocks,
         out_specs=results.blocks,

@@ -2,7 +2,7 @@
 
 As `follow_kernels`, from the last step to the first:
 
-    leave_back   d p4, through the draw
+    leave_back   d p4, through the sample
     silu_back    d p3, through hidden
     turn_back    d p2, and of the deter before
     enter_back   d p1, and the rest of the deter before
@@ -73,7 +73,9 @@ def backward(
         0, n_steps, step, (nothing, sums, behind)
     )
     first = inputs.is_first[0][:, None]
-    d_prev, d_start = (own._replace(stoch=flat(own.stoch)) for own in (d_prev, d_start))
+    d_prev, d_start = (
+        state._replace(stoch=flat(state.stoch)) for state in (d_prev, d_start)
+    )
     d_state = jax.tree.map(lambda d: jnp.where(first, 0, d), d_prev)
     d_start = jax.tree.map(
         lambda s, total, d: (total + jnp.where(first, d, 0)).sum(0).astype(s.dtype),
@@ -100,7 +102,7 @@ def _leave_back(
         d_stoch = kernel_math.read(d_stochs, t) + jnp.where(first, 0.0, d_later)
         d_stoch = d_stoch.astype(kind).astype(jnp.float32)
         logits = kernel_math.read(p4, t) + bias[...]
-        through = kernel_math.drawn_back(logits, d_stoch).astype(kind)
+        through = kernel_math.one_hot_back(logits, d_stoch).astype(kind)
         total = kernel_math.read(d_p4s, t) + through.astype(jnp.float32)
         d_p4[...] = total.astype(kind)
         all_p4[t] = total.astype(kind)

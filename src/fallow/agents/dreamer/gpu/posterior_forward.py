@@ -2,7 +2,7 @@
 
 Left to a compiler, every step copies what a kernel reads out of the arrays of all
 steps and copies what it leaves into others, which takes more kernels than the step
-itself. Here a kernel is told the step and reads and writes those arrays in place; it
+itself. Here a kernel gets the step and reads and writes those arrays in place; it
 also adds, rounds and begins rows anew, all between one product and the next. The plain
 scans that this replaces are in `follow`, and tests hold both together; the way back is
 in `follow_back`.
@@ -186,7 +186,7 @@ def _leave(
         next_deter, next_stoch, stoch, p4 = out
         t = at[0]
         p4[t] = q[...]
-        new = kernel_math.drawn(kernel_math.read(q) + bias[...], uniform[t])
+        new = kernel_math.one_hot(kernel_math.read(q) + bias[...], uniform[t])
         new = new.astype(stoch.dtype)
         stoch[t] = new
         first = begins[t + 1] > 0

@@ -29,11 +29,11 @@ def copied(*parts: jax.Array) -> jax.Array:
     def kernel(*refs: Any) -> None:
         *part_refs, out_ref = refs
         step = pl.program_id(0) // n_tiles
-        for k, own in enumerate(part_refs):
+        for k, part_ref in enumerate(part_refs):
 
             @pl.when(step == k)
-            def _(own: Any = own) -> None:
-                out_ref[...] = own[...]
+            def _(part_ref: Any = part_ref) -> None:
+                out_ref[...] = part_ref[...]
 
     own_tile = pl.BlockSpec((tile, WIDTH), lambda i: (i % n_tiles, 0))
     given = launch.KernelArrays(rows, [own_tile] * n_steps)
