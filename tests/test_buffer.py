@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fallow.core import arrayfile
@@ -13,6 +13,7 @@ from fallow.replay import RULES, Buffer, Field
 
 SMALL = {"world": Field((), "int32"), "serial": Field((), "int64"), "x": Field((2,))}
 OPTIONS = {
+    "adaptive": "adaptive:labels=true",
     "recency": "recency:window_transitions=300",
     "reservoir": "reservoir:budget_transitions=256",
     "wmar": "wmar:short_transitions=200,long_transitions=256",
@@ -106,6 +107,9 @@ def test_capacity_keeps_at_least_the_newest(worlds: int, n: int, capacity: int) 
     st.sampled_from(["passive", "recency:window_transitions=1", "graded"]),
 )
 @settings(max_examples=60, deadline=None)
+@example(5, 268, [(2, 106), (4, 57), (4, 122), (0, 92), (3, 137), (3, 57), (0, 186),
+                  (0, 157), (1, 196), (0, 163), (4, 19)], "passive")  # fmt: skip
+@example(2, 66, [(0, 1), (0, 1), (0, 1), (1, 64), (0, 126)], "passive")
 def test_capacity_is_kept_however_it_is_shared(worlds, capacity, lives, rule) -> None:
     """Episodes into any worlds: at least so many of the newest steps stay stored."""
     buffer = Buffer({"at": Field((), "int64")}, worlds, capacity, rule)

@@ -114,6 +114,8 @@ def load(fleet: "Fleet", saved: Sequence[BranchState]) -> None:
     for sampler, branch in zip(fleet.buffer.samplers, fleet.branches, strict=True):
         if sampler.rule != Rule.parse(branch.rule):
             sampler.set_rule(branch.rule)
+    fleet.buffer.read_stored()
+    fleet.set_true_mismatches()
     fleet.worlds.restore(
         {
             name: np.concatenate([one.arrays[f"worlds/{name}"] for one in saved])

@@ -22,11 +22,13 @@ from fallow.agents.programs import Metrics, Programs, Shards, joined_metrics
 from fallow.core import options, seeds
 from fallow.core.errors import FallowError, RunError
 from fallow.core.records import Branch
-from fallow.dynamics import TASKS, Step, Worlds
+from fallow.dynamics import TASKS, Condition, Step, Worlds
 from fallow.dynamics.tasks import EPISODE_FRAMES
 from fallow.logs import Recorder
 from fallow.replay import Field
 from fallow.replay.device_buffer import DeviceBuffer
+from fallow.replay.labeler import Tracked, true_mismatches
+from fallow.replay.rules import Adaptive
 
 SWEEP_STEPS = 500
 """Steps between two sweeps of the model's errors, for rules that ask for them."""
@@ -96,7 +98,9 @@ class Fleet:
             self._seeds,
             self.schedule.n_worlds,
             capacity_transitions,
+            tracked=self._tracked(),
         )
+        self.set_true_mismatches()
         self.programs = Programs(agent, self.buffer.layout, self._seeds)
         self.state: Shards = self.programs.init()
         self.carry: Shards = self.programs.initial_carry(self.schedule.n_worlds)
@@ -112,6 +116,19 @@ class Fleet:
         self._evaluation: Evaluation | None = None
         self.recorders: list[Recorder] = []
         self._store_first()
+
+    def _tracked(self) -> Tracked:
+        """What trackers read: the velocity that each actuator drives, and commands."""
+        columns = ",".join(str(c) for c in self.task.body.actuator_velocity)
+        step_s = self.worlds.control_step_s
+        return Tracked(f"observation[{columns}]", "action", control_step_s=step_s)
+
+    def set_true_mismatches(self) -> None:
+        """Give the mismatch between true regimes to rules that take true labels."""
+        for branch, sampler in zip(self.branches, self.buffer.samplers, strict=True):
+            if isinstance(sampler.rule, Adaptive) and not sampler.rule.needs_tracker:
+                gains = Condition.parse(branch.condition).gains(self.agent.n_actuators)
+                sampler.ledger.set_beliefs((), true_mismatches(gains))
 
     # ---------------------------------------------------------------- living
 

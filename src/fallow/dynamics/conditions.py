@@ -8,6 +8,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fallow.core import options
 from fallow.core.errors import FallowError, unknown
 from fallow.core.records import NO_REGIME
@@ -110,6 +112,20 @@ class Condition:
     def regime(self, frame: int) -> int | None:
         """The regime in force at a frame of the agent's clock; None: it has none."""
         return self.schedule.regime(self.schedule.segment(frame))
+
+    def gains(self, n_actuators: int) -> np.ndarray | None:
+        """(2, n_actuators) true gains of regimes 0 and 1; None: other things change.
+
+        Raises:
+            FallowError: the body has other actuators.
+        """
+        before = np.ones(n_actuators)
+        if self.shift is None:
+            return np.stack([before, before])
+        if isinstance(self.schedule, Drift):
+            return None
+        after = self.shift.gains(n_actuators)
+        return None if after is None else np.stack([before, after])
 
     def on(
         self, model: Any, seed: int = 0, episode_frames: int = EPISODE_FRAMES

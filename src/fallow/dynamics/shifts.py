@@ -62,6 +62,10 @@ class Shift:
         """The level of the shifted regime, checked against the body."""
         raise NotImplementedError
 
+    def gains(self, n_actuators: int) -> np.ndarray | None:
+        """(n_actuators,) the shifted strength of each; None: it is not strength."""
+        return None
+
     def range(self, original: Original) -> Range:
         """Where the level starts and how far it goes when it drifts."""
         raise NotImplementedError

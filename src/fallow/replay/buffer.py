@@ -11,6 +11,7 @@ A row holds an observation, the action that led to it and the reward on arriving
 the first row of an episode has a zero action and reward and `is_first`.
 """
 
+import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from fallow.core.errors import FallowError
 from fallow.replay import replay_file
 from fallow.replay.composition import Composition, of_spans
 from fallow.replay.fast_add import Shortcut
+from fallow.replay.labeler import Labeler, Tracked, new_labeler, read_stored
 from fallow.replay.ledger import CHUNK, Ledger
 from fallow.replay.rules import Rule
 from fallow.replay.sampler import Sampler
@@ -47,10 +49,11 @@ class Buffer:
         seed: of keys and samples.
         half: store floating-point fields as float16.
         folder: keep the bytes in files there, for histories larger than memory.
+        tracked: which fields hold velocities and actions, for the rule `adaptive`.
         sample_running: whether steps of episodes still running can be sampled.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (one more than a config would be worth)
         self,
         fields: Mapping[str, Field],
         n_worlds: int = 1,
@@ -60,10 +63,15 @@ class Buffer:
         half: bool = False,
         folder: str | Path | None = None,
         sample_running: bool = True,
+        tracked: Tracked | None = None,
     ) -> None:
         layout = Layout.of(fields, half)
         self.ledger = Ledger(n_worlds, capacity_transitions, seed)
-        self.sampler = Sampler(self.ledger, rule, seed, sample_running)
+        self._places = None if tracked is None else tracked.places(dict(fields))
+        make = None
+        if tracked is not None and self._places is not None:
+            make = functools.partial(new_labeler, self.ledger, tracked, self._places)
+        self.sampler = Sampler(self.ledger, rule, seed, sample_running, make)
         self.storage = Storage(layout, self.ledger.n_slots * CHUNK, folder)
         self._view()
 
@@ -96,6 +104,13 @@ class Buffer:
     @rule.setter
     def rule(self, rule: str | Rule) -> None:
         self.sampler.set_rule(rule)
+        labeler = self.sampler.labeler
+        if labeler is not None and self._places and not labeler.tracker.n_episodes:
+            read_stored(labeler, self._places, self._stored_rows)
+            labeler.tick()
+
+    def _stored_rows(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: column[rows] for name, column in self.storage.columns.items()}
 
     # ---------------------------------------------------------------- storing
 
@@ -107,14 +122,23 @@ class Buffer:
         `regime` is the regime now in force, if known. A step that does not fit raises
         and leaves the buffer as it was.
         """
-        ledger = self.ledger
+        ledger, labeler = self.ledger, self.sampler.labeler
         step[IS_FIRST] = is_first
-        if self._shortcut is None or not self._shortcut.store(
+        if labeler is not None:
+            self._add_tracked(labeler, step)
+        elif self._shortcut is None or not self._shortcut.store(
             step, self.sampler.victim
         ):
             self._add_checked(step)
         if regime is not None and regime != ledger.present_regime:
             self.set_present_regime(regime)
+
+    def _add_tracked(self, labeler: Labeler, step: dict[str, np.ndarray]) -> None:
+        assert self._places is not None
+        self.storage.layout.check(step, self.ledger.n_worlds)
+        labeler.observe(np.asarray(step[IS_FIRST]).tolist(), *self._places.of(step))
+        self._add_checked(step)
+        labeler.tick()
 
     def _add_checked(self, step: dict[str, np.ndarray]) -> None:
         ledger = self.ledger
@@ -149,9 +173,14 @@ class Buffer:
             column[rows] = episode[name]
         if regime is not None:
             self.set_present_regime(regime)
-        ledger.end_episode(world)
+        labeler = self.sampler.labeler
+        if labeler is not None and self._places is not None:
+            labeler.continue_episode(world, *self._places.of(episode))
+        self._end(world)
         ledger.now += length
         ledger.version += 1
+        if labeler is not None:
+            labeler.tick()
 
     def end_episode(self, world: int) -> None:
         """The episode of a world is over, under the regime now in force.
@@ -159,8 +188,13 @@ class Buffer:
         Otherwise it is when the next step with `is_first` comes, which is the same
         unless the regime is set in between.
         """
-        self.ledger.end_episode(world)
+        self._end(world)
         self.ledger.version += 1
+
+    def _end(self, world: int) -> None:
+        if self.sampler.labeler is not None:
+            self.sampler.labeler.end(world)
+        self.ledger.end_episode(world)
 
     # ---------------------------------------------------------------- sampling
 

@@ -6,7 +6,10 @@ for one branch; `agents.programs` maps it over branches.
 """
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +20,9 @@ import numpy as np
 from fallow.core.errors import FallowError
 from fallow.replay import replay_file
 from fallow.replay.buffer import Ticket
+from fallow.replay.labeler import Labeler, Tracked, new_labeler, read_stored
 from fallow.replay.ledger import CHUNK, Ledger
+from fallow.replay.rules import Rule
 from fallow.replay.sampler import Sampler
 from fallow.replay.storage import IS_FIRST, Field, Layout
 
@@ -64,6 +69,8 @@ class DeviceBuffer:
         capacity_transitions: at least so many of each branch's newest steps stay.
         half: store floating-point fields as float16.
         sample_running: whether steps of episodes still running can be sampled.
+        tracked: which fields hold velocities and actions, for the rule `adaptive`;
+            trackers work on threads of their own.
     """
 
     def __init__(
@@ -75,14 +82,18 @@ class DeviceBuffer:
         capacity_transitions: int = 1_000_000,
         half: bool = False,
         sample_running: bool = True,
+        tracked: Tracked | None = None,
     ) -> None:
         if len(rules) != len(seeds) or not rules:
             raise FallowError(
                 f"{len(rules)} rules and {len(seeds)} seeds; give one of each a branch"
             )
         self.ledgers = [Ledger(n_worlds, capacity_transitions, seed) for seed in seeds]
+        self._tracked = tracked
+        self._places = None if tracked is None else tracked.places(dict(fields))
+        self._executor: ThreadPoolExecutor | None = None
         self.samplers = [
-            Sampler(ledger, rule, seed, sample_running)
+            Sampler(ledger, rule, seed, sample_running, self._labeler_maker(ledger))
             for ledger, rule, seed in zip(self.ledgers, rules, seeds, strict=True)
         ]
         self.layout = Layout.of(fields, half)
@@ -92,6 +103,57 @@ class DeviceBuffer:
             for dtype, width in self.layout.widths.items()
         }
         self._gather = jax.jit(jax.vmap(functools.partial(gather, self.layout)))
+
+    def _labeler_maker(self, ledger: Ledger) -> Callable[[], Labeler] | None:
+        tracked, places = self._tracked, self._places
+        if tracked is None or places is None:
+            return None
+
+        def make() -> Labeler:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1))
+            labeler = new_labeler(ledger, tracked, places)
+            labeler.executor = self._executor
+            return labeler
+
+        return make
+
+    def set_rule(self, branch: int, rule: str | Rule) -> None:
+        """Continue a branch under another rule; `read_stored` then labels its past."""
+        self.samplers[branch].set_rule(rule)
+
+    def read_stored(self) -> None:
+        """Let the trackers that have seen nothing read what is stored.
+
+        Branches with the same past are read once.
+        """
+        if self._places is None:
+            return
+        read: dict[bytes, Labeler] = {}
+        twins: list[tuple[Labeler, Labeler]] = []
+        for branch, sampler in enumerate(self.samplers):
+            labeler, ledger = sampler.labeler, self.ledgers[branch]
+            if labeler is None or labeler.tracker.n_episodes or not ledger.now:
+                continue
+            host = {dtype: np.asarray(g[branch]) for dtype, g in self.groups.items()}
+            digest = hashlib.sha256(repr(ledger.heads).encode())
+            for values in host.values():
+                digest.update(values.tobytes())
+            first = read.setdefault(digest.digest(), labeler)
+            if first is labeler:
+                rows_of = functools.partial(self._host_rows, host)
+                read_stored(labeler, self._places, rows_of)
+            else:
+                twins.append((labeler, first))
+        for labeler, first in twins:
+            labeler.restore(*first.save())
+        for labeler in [*read.values(), *(twin for twin, _ in twins)]:
+            labeler.tick()
+
+    def _host_rows(
+        self, host: Mapping[str, np.ndarray], rows: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        return self.layout.split({dtype: host[dtype][rows] for dtype in host})
 
     @property
     def n_branches(self) -> int:
@@ -107,6 +169,7 @@ class DeviceBuffer:
         """Store one step of all worlds of all branches: arrays with leading (R, W)."""
         step[IS_FIRST] = first = np.asarray(is_first)
         self.layout.check(step, self.n_branches, self.ledgers[0].n_worlds)
+        self._observe(step)
         rows = [
             ledger.advance_all(begins, sampler.victim)
             for ledger, sampler, begins in zip(
@@ -116,8 +179,19 @@ class DeviceBuffer:
         for branch, regime in enumerate(regimes if regimes is not None else ()):
             if regime != self.ledgers[branch].present_regime:
                 self.samplers[branch].set_present_regime(regime)
+        for sampler in self.samplers:
+            if sampler.labeler is not None:
+                sampler.labeler.tick()
         given = jax.device_put((np.array(rows, np.int32), self._packed(step)))
         self.groups = _scatter(self.groups, *given)
+
+    def _observe(self, step: Mapping[str, np.ndarray]) -> None:
+        """Hand rows to the trackers of the branches that have one."""
+        for branch, sampler in enumerate(self.samplers):
+            if sampler.labeler is not None and self._places is not None:
+                rows = {name: values[branch] for name, values in step.items()}
+                first = rows[IS_FIRST].tolist()
+                sampler.labeler.observe(first, *self._places.of(rows))
 
     def _packed(self, step: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Fields side by side, one array (R, W, width) for each stored type."""

@@ -42,7 +42,9 @@ class Ledger:
         """At least so many of the newest steps are always stored."""
         # one chunk more, since a whole one is given up when a new one is begun
         self.slots_per_world = -(-capacity_transitions // (CHUNK * n_worlds)) + 1
-        self.n_slots = n_worlds * self.slots_per_world
+        # where worlds do not step together, the newest steps of each can begin and end
+        # inside a chunk: one slot more for each world
+        self.n_slots = n_worlds * (self.slots_per_world + 1)
         self.now = 0
         """Steps of the agent so far."""
         self.version = 0
@@ -50,6 +52,10 @@ class Ledger:
         self.changes: list[int] = []
         """Times at which `note_change` was called."""
         self.present_regime = NO_REGIME
+        self.label_probabilities: np.ndarray = np.zeros(0)
+        """Of each labelled regime to be the one in force."""
+        self.label_mismatch: np.ndarray = np.zeros((0, 0))
+        """Between labelled regimes; below 0 where it is unknown."""
         self.heads = [0] * n_worlds
         """Next serial of each world."""
         self._lags: list[int | None] = [None] * n_worlds  # time less serial, now
@@ -73,6 +79,7 @@ class Ledger:
             start=np.int64,
             stop=np.int64,
             regime=np.int16,
+            label=np.int16,
             key=np.float64,
         )
         self.running = [FREE] * n_worlds
@@ -103,6 +110,7 @@ class Ledger:
                 start=serial,
                 stop=FREE,
                 regime=NO_REGIME,
+                label=NO_REGIME,
                 key=self._episode_key(self.episodes.n),
             )
         self.heads[world] = serial + 1
@@ -170,8 +178,8 @@ class Ledger:
 
     @property
     def _is_uneven(self) -> bool:
-        """Whether some worlds have stored more than others."""
-        return max(self.heads) - min(self.heads) > CHUNK
+        """Whether some worlds have stored more than others; one step is in between."""
+        return max(self.heads) - min(self.heads) > 1
 
     def oldest(self, slots: np.ndarray | None = None) -> int:
         """Of some slots, or all finished ones, that whose last step is the oldest."""
@@ -233,7 +241,7 @@ class Ledger:
 
     def _is_broken(self) -> np.ndarray:
         """(n_episodes,) which episodes have given up steps for capacity."""
-        if self.n_stamps <= self.n_slots:
+        if self.n_stamps <= self.n_worlds * self.slots_per_world:
             return np.zeros(self.episodes.n, bool)
         missing = np.cumsum(self.slot_of == FREE, axis=1)
         missing = np.pad(missing, ((0, 0), (1, 0)))  # before each chunk
@@ -337,6 +345,22 @@ class Ledger:
         regimes[self.episodes["stop"] == FREE] = self.present_regime
         return regimes
 
+    def episode_rows(self, episode: int) -> np.ndarray | None:
+        """Rows of an episode, up to the last step stored; None if some are gone."""
+        world, start = (int(self.episodes[n][episode]) for n in ("world", "start"))
+        stop = int(self.episodes["stop"][episode])
+        serial = np.arange(start, self.heads[world] if stop == FREE else stop)
+        if (self.slot_of[world, serial // CHUNK] == FREE).any():
+            return None
+        return self.rows(np.full(len(serial), world), serial)
+
+    def episode_labels(self) -> np.ndarray:
+        """Label of every episode; one without has the most probable regime's."""
+        labels = self.episodes["label"].astype(np.int64)
+        if len(self.label_probabilities):
+            labels[labels == NO_REGIME] = int(np.argmax(self.label_probabilities))
+        return np.maximum(labels, 0)
+
     def finished(self, spans: Spans) -> Spans:
         """The same spans without the steps of running episodes."""
         limit = np.array(
@@ -388,6 +412,17 @@ class Ledger:
         self.episodes["regime"][np.asarray(episodes)] = regimes
         self.version += 1
 
+    def set_labels(self, episodes: Sequence[int], labels: np.ndarray) -> None:
+        """Label finished episodes as a tracker sees them; the truth stays beside."""
+        self.episodes["label"][np.asarray(episodes, np.int64)] = labels
+        self.version += 1
+
+    def set_beliefs(self, probabilities: Sequence[float], mismatch: np.ndarray) -> None:
+        """Which labelled regime is in force, (K,), and their mismatches, (K, K)."""
+        self.label_probabilities = np.array(probabilities, float)
+        self.label_mismatch = np.array(mismatch, float)
+        self.version += 1
+
     # ---------------------------------------------------------------- saving
 
     def save(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -395,6 +430,8 @@ class Ledger:
         used = self.slots()
         arrays = {f"book.{name}": getattr(self, name)[used] for name in _BY_SLOT}
         arrays["book.slot"] = used
+        for name in _BELIEFS:
+            arrays[f"book.{name}"] = getattr(self, name)
         arrays |= self.episodes.save("episodes")
         for world, clock in enumerate(self._clocks):
             arrays |= clock.save(f"clock{world}")
@@ -423,7 +460,13 @@ class Ledger:
         if "episodes.key" not in arrays:  # saved before episodes had keys
             keys = [self._episode_key(episode) for episode in range(n_episodes)]
             arrays = arrays | {"episodes.key": np.array(keys)}
+        if "episodes.label" not in arrays:  # saved before episodes had labels
+            labels = np.full(n_episodes, NO_REGIME, np.int16)
+            arrays = arrays | {"episodes.label": labels}
         self.episodes.restore("episodes", arrays)
+        for name in _BELIEFS:
+            if f"book.{name}" in arrays:
+                setattr(self, name, arrays[f"book.{name}"])
         for world, clock in enumerate(self._clocks):
             clock.restore(f"clock{world}", arrays)
         n_chunks = max(64, 1 + int(self.chunk.max(initial=0)))
@@ -437,6 +480,7 @@ class Ledger:
 
 
 _BY_SLOT = ("world", "chunk", "key", "error", "visits", "stamp")
+_BELIEFS = ("label_probabilities", "label_mismatch")
 _HEADER = (
     "n_worlds",
     "capacity_transitions",

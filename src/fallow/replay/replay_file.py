@@ -25,6 +25,9 @@ def save(path: str | Path, layout: Layout, chunks: Chunks, sampler: Sampler) -> 
         "book": ledger_header,
         "drawer": sampler.save(),
     }
+    if sampler.labeler is not None:
+        labels, header["labeler"] = sampler.labeler.save()
+        arrays |= {f"labeler.{name}": values for name, values in labels.items()}
     arrayfile.save(path, KIND, VERSION, arrays | ledger_arrays, header)
 
 
@@ -38,6 +41,12 @@ def load(path: str | Path, layout: Layout, sampler: Sampler) -> Chunks:
         )
     sampler.ledger.restore(arrays, header["book"], path)
     sampler.restore(header["drawer"])
+    if sampler.labeler is not None:
+        prefix = "labeler."
+        sampler.labeler.restore(
+            {n[len(prefix) :]: v for n, v in arrays.items() if n.startswith(prefix)},
+            header["labeler"],
+        )
     return {dtype: arrays[f"rows.{dtype}"] for dtype in layout.widths}
 
 

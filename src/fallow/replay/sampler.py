@@ -4,7 +4,7 @@ The same sampler serves a buffer on the host and a fleet whose bytes live on an
 accelerator: it returns rows, and the buffer gathers them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from fallow.core import options, seeds
 from fallow.core.errors import FallowError
 from fallow.replay.composition import Record, Tally
 from fallow.replay.episode_starts import Starts
+from fallow.replay.labeler import Labeler
 from fallow.replay.ledger import Ledger, Victim
 from fallow.replay.rules import Rule
 from fallow.replay.spans import Pieces, Spans, sample, sample_starts, unbroken
@@ -27,8 +28,11 @@ class Sampler:
         rule: str | Rule,
         seed: int = 0,
         sample_running: bool = True,
+        make_labeler: Callable[[], Labeler] | None = None,
     ) -> None:
         self.ledger = ledger
+        self.labeler: Labeler | None = None
+        self._make_labeler = make_labeler
         self.record = Record()
         self._sample_running = sample_running
         self._random = seeds.generator(seed, "replay-draws")
@@ -38,12 +42,24 @@ class Sampler:
         """Continue under a rule; it is checked before the old one is let go."""
         rule = Rule.parse(rule)
         rule.check(self.ledger)
+        if not rule.needs_tracker:
+            self.labeler = None
+        elif self.labeler is None:
+            self.labeler = self._new_labeler(rule)
         self.rule = rule
         self.victim: Victim | None = rule.victim if rule.keeps_by_key else None
         self._parts: tuple[Spans, ...] = ()
         self._n_stored = 0
         self._version = -1
         self._starts = Starts()
+
+    def _new_labeler(self, rule: Rule) -> Labeler:
+        if self._make_labeler is None:
+            raise FallowError(
+                f"rule '{rule}' reads velocities and actions; name their fields, e.g. "
+                'Buffer(…, tracked=Tracked("observation[18:24]", "action"))'
+            )
+        return self._make_labeler()
 
     def parts(self) -> tuple[Spans, ...]:
         """What the rule allows now, less what has no weight."""

@@ -7,7 +7,6 @@ import numpy as np
 
 from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
-from fallow.dynamics.shifts import Damage, Gain
 from fallow.logs.columns import Columns
 from fallow.logs.history import MAGIC, Header, History, read_history
 from fallow.logs.limits import Budget
@@ -95,13 +94,10 @@ def _gain(header: Header, regime: np.ndarray) -> np.ndarray | None:
     """(k, d) true gains, where the history names its condition."""
     n_actuators = len(header.actuators)
     try:
-        shift = Condition.parse(str(header.about["condition"])).shift
-        if shift is not None and not isinstance(shift, Gain | Damage):
-            return None
-        shifted = np.ones(n_actuators) if shift is None else shift.gains(n_actuators)
+        gains = Condition.parse(str(header.about["condition"])).gains(n_actuators)
     except (KeyError, FallowError):
         return None
-    return np.where(regime[:, None] > 0, shifted, 1.0)
+    return None if gains is None else gains[(regime > 0).astype(int)]
 
 
 READER = Reader("history", "Fallow's own histories", matches, read)

@@ -10,10 +10,12 @@ from fallow.replay.rules.reservoir import Reservoir
 from fallow.replay.rules.reset import Reset
 from fallow.replay.rules.curious import Curious
 from fallow.replay.rules.matched import Matched
+from fallow.replay.rules.adaptive import Adaptive
 # isort: on
 
 __all__ = [
     "RULES",
+    "Adaptive",
     "Curious",
     "Graded",
     "Matched",

@@ -12,8 +12,6 @@ from fallow.replay.spans import Spans
 if TYPE_CHECKING:
     from fallow.replay.ledger import Ledger
 
-    pass
-
 RULES: Registry[type["Rule"]] = Registry("rule")
 
 
@@ -45,6 +43,11 @@ class Rule:
 
     def __str__(self) -> str:
         return options.render(self.name, options.changed(self))
+
+    @property
+    def needs_tracker(self) -> bool:
+        """Whether the buffer must label episodes with a tracker."""
+        return False
 
     def parts(self, ledger: "Ledger") -> tuple[Spans, ...]:
         """What may be sampled, with start weights.

@@ -1,0 +1,313 @@
+"""Labels episodes online: feeds a tracker, and writes its answers into the ledger.
+
+A finished episode goes to the tracker; `EFFECT_STEPS` steps later, or when the next
+episode ends if that is sooner, the labels of all episodes, the probability of each
+regime and the mismatches between them are written into the ledger. So the tracker can
+work on another thread, and what is sampled never depends on how fast it is.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fallow.core.errors import FallowError, unknown
+from fallow.replay.ledger import FREE, Ledger
+from fallow.replay.storage import Field
+from fallow.tracking import Tracker, TrackerConfig
+from fallow.tracking.regimes import gain_mismatch
+
+EFFECT_STEPS = 64
+"""Steps of the agent between an episode's end and the effect of its label."""
+UNKNOWN = -1.0
+"""Mismatch of regimes that no gains explain."""
+_COLUMNS = re.compile(r"^(?P<field>\w+)(\[(?P<columns>[-\d:, ]+)\])?$")
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """Which fields of a row hold what a tracker reads, for `rule="adaptive"`.
+
+    A choice is a field (`action`) or some of its columns: `observation[18:24]`,
+    `observation[3,5,8]`. Velocities come in the order of the actions that drive them.
+    """
+
+    velocity: str
+    action: str = "action"
+    control_step_s: float = 0.05
+    """Seconds from one row to the next."""
+    action_leads: bool = True
+    """Whether a row's action led to its observation; else it is taken there."""
+    false_alarms_per_1000: float = 1.0
+    """That are acceptable in 1,000 episodes of an unchanged body."""
+    seed: int = 0
+
+    def places(self, fields: dict[str, Field]) -> "TrackedPlaces":
+        """The columns of fields.
+
+        Raises:
+            FallowError: a field or column is missing, or the two differ in number.
+        """
+        velocity = _place(self.velocity, fields, "velocity")
+        action = _place(self.action, fields, "action")
+        if len(velocity[1]) != len(action[1]):
+            raise FallowError(
+                f"'{self.velocity}' are {len(velocity[1])} velocities and "
+                f"'{self.action}' {len(action[1])} actions; name the velocity that "
+                "each action drives"
+            )
+        return TrackedPlaces(velocity, action)
+
+
+@dataclass(frozen=True)
+class TrackedPlaces:
+    """Fields and their columns: d velocities, d actions."""
+
+    velocity: tuple[str, np.ndarray]
+    action: tuple[str, np.ndarray]
+
+    def of(self, rows: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Velocities and actions (n, d) of n rows."""
+        velocity, action = (
+            np.asarray(rows[field]).reshape(len(rows[field]), -1)[:, columns]
+            for field, columns in (self.velocity, self.action)
+        )
+        return velocity, action
+
+
+def _place(text: str, fields: dict[str, Field], what: str) -> tuple[str, np.ndarray]:
+    match = _COLUMNS.match(text.strip())
+    if match is None or match["field"] not in fields:
+        raise unknown(f"field of {what}", text, list(fields))
+    width = int(np.prod(fields[match["field"]].shape, dtype=int))
+    every = np.arange(width)
+    chosen = match["columns"]
+    try:
+        if not chosen:
+            return match["field"], every
+        if ":" in chosen:
+            first, last = (int(part) if part.strip() else None
+                           for part in chosen.split(":"))  # fmt: skip
+            columns = every[first:last]
+        else:
+            columns = every[[int(part) for part in chosen.split(",")]]
+    except (ValueError, IndexError):
+        columns = every[:0]
+    if not len(columns):
+        raise FallowError(
+            f"{what} '{text}' names no column of '{match['field']}', which has {width}"
+        )
+    return match["field"], columns
+
+
+class Labeler:
+    """The tracker of one buffer, the episodes it has not read yet, and its answers."""
+
+    def __init__(self, ledger: Ledger, tracked: Tracked, n_actuators: int) -> None:
+        self.ledger, self.tracked = ledger, tracked
+        config = TrackerConfig(
+            false_alarms_per_1000=tracked.false_alarms_per_1000, seed=tracked.seed
+        )
+        self.tracker = Tracker(n_actuators, tracked.control_step_s, config)
+        self.executor: Executor | None = None
+        """Where the tracker works; None: here, at once."""
+        self.effect_at: int | None = None
+        """Step at which the answer that is due takes effect."""
+        self.log: list[dict[str, Any]] = []
+        """What the tracker reported: episode, state, regime, gains, probabilities."""
+        self._episodes: list[int] = []  # of the ledger, in the tracker's order
+        self._probabilities: list[float] = []
+        self._running: list[list[tuple[np.ndarray, np.ndarray]]] = [
+            [] for _ in range(ledger.n_worlds)
+        ]
+        self._ended: list[tuple[int, np.ndarray, np.ndarray]] = []
+        self._work: Future[None] | None = None
+
+    # ---------------------------------------------------------------- reading
+
+    def observe(
+        self, is_first: Sequence[bool], velocity: np.ndarray, action: np.ndarray
+    ) -> None:
+        """Rows (W, d) that are stored next; call it before the ledger advances."""
+        for world, first in enumerate(is_first):
+            if first:
+                self._end(world)
+        self._start()
+        for world, rows in enumerate(self._running):
+            rows.append((velocity[world].copy(), action[world].copy()))
+
+    def end(self, world: int) -> None:
+        """The episode of a world is over; call it before the ledger's `end_episode`."""
+        self._end(world)
+        self._start()
+
+    def read_episode(
+        self, episode: int, velocity: np.ndarray, action: np.ndarray
+    ) -> None:
+        """Read rows (n, d) of an episode that is stored already."""
+        self._ended.append((episode, velocity, action))
+
+    def continue_episode(
+        self, world: int, velocity: np.ndarray, action: np.ndarray
+    ) -> None:
+        """Take rows (n, d) of the episode that is running in a world."""
+        self._running[world] = list(zip(velocity, action, strict=True))
+
+    def _end(self, world: int) -> None:
+        rows, self._running[world] = self._running[world], []
+        episode = self.ledger.running[world]
+        if rows and episode != FREE:
+            velocity, action = (np.stack(each) for each in zip(*rows, strict=True))
+            self._ended.append((episode, velocity, action))
+
+    # ---------------------------------------------------------------- working
+
+    def _start(self) -> None:
+        """Hand ended episodes to the tracker; an answer still due takes effect now."""
+        if not self._ended:
+            return
+        self.apply()
+        self.effect_at = self.ledger.now + EFFECT_STEPS
+        ended, self._ended = self._ended, []
+        if self.executor is None:
+            self._track(ended, self.ledger.now)
+        else:
+            self._work = self.executor.submit(self._track, ended, self.ledger.now)
+
+    def start_stored(self) -> None:
+        """Begin with the stored episodes; their labels take effect at once."""
+        self._start()
+        self.effect_at = self.ledger.now
+
+    def _track(
+        self, ended: list[tuple[int, np.ndarray, np.ndarray]], time: int
+    ) -> None:
+        for episode, velocity, action in ended:
+            taken = action[1:] if self.tracked.action_leads else action[:-1]
+            if len(velocity) < 2:
+                continue  # no transition
+            update = self.tracker.update(velocity.astype(float), taken.astype(float))
+            self._episodes.append(episode)
+            given = update.probabilities
+            self._probabilities = [
+                given.get(regime, 0.0) for regime in range(1 + max(given))
+            ]
+            self.log.append(
+                {
+                    "episode": episode,
+                    "time": time,
+                    "state": update.state,
+                    "regime": update.regime,
+                    "probability": given.get(update.regime, 0.0),
+                    "gain": [round(float(g), 4) for g in update.gain],
+                }
+            )
+
+    def tick(self) -> None:
+        """Let the answer that is due by now take effect; call it after every step."""
+        if self.effect_at is not None and self.ledger.now >= self.effect_at:
+            self.apply()
+
+    def apply(self) -> None:
+        """Write the tracker's answers into the ledger, once it has them."""
+        self.wait()
+        if self.effect_at is None:
+            return
+        self.effect_at = None
+        self.ledger.set_labels(self._episodes, self.tracker.labels())
+        self.ledger.set_beliefs(self._probabilities, self._mismatches())
+
+    def _mismatches(self) -> np.ndarray:
+        regimes = self.tracker.regimes
+        n = max(len(regimes), len(self._probabilities))
+        found = np.full((n, n), UNKNOWN)
+        for i, one in enumerate(regimes):
+            for j, other in enumerate(regimes):
+                if i == j or (one.is_gain and other.is_gain):
+                    found[i, j] = self.tracker.mismatch(i, j)
+        return found
+
+    def wait(self) -> None:
+        """Until the tracker has read all that was handed to it."""
+        if self._work is not None:
+            work, self._work = self._work, None
+            work.result()
+
+    # ---------------------------------------------------------------- saving
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without threads; a copy works at once."""
+        self.wait()
+        return vars(self) | {"executor": None}
+
+    def save(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """All of it: arrays and a JSON header."""
+        self.wait()
+        saved = self.tracker.save()
+        arrays = {f"tracker.{k}": v for k, v in saved.items() if k != "header"}
+        for world, rows in enumerate(self._running):
+            if rows:
+                velocity, action = (np.stack(each) for each in zip(*rows, strict=True))
+                arrays |= {f"v{world}": velocity, f"a{world}": action}
+        arrays["episodes"] = np.asarray(self._episodes, np.int64)
+        header = {
+            "tracker": saved["header"],
+            "effect_at": self.effect_at,
+            "probabilities": self._probabilities,
+            "log": self.log,
+        }
+        return arrays, header
+
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+        """Take back what `save` gave."""
+        self._work = None
+        saved: dict[str, Any] = {
+            name.removeprefix("tracker."): values
+            for name, values in arrays.items()
+            if name.startswith("tracker.")
+        }
+        self.tracker = Tracker.restore(saved | {"header": header["tracker"]})
+        self.effect_at, self.log = header["effect_at"], list(header["log"])
+        self._probabilities = list(header["probabilities"])
+        self._episodes = arrays["episodes"].tolist()
+        for world in range(len(self._running)):
+            self._running[world] = []
+            if f"v{world}" in arrays:
+                self.continue_episode(world, arrays[f"v{world}"], arrays[f"a{world}"])
+
+
+def true_mismatches(gains: np.ndarray | None) -> np.ndarray:
+    """(K, K) mismatch of regimes with gains (K, d); empty where nothing is known."""
+    if gains is None:
+        return np.zeros((0, 0))
+    return np.array([[gain_mismatch(a, b) for b in gains] for a in gains])
+
+
+def new_labeler(ledger: Ledger, tracked: Tracked, places: TrackedPlaces) -> Labeler:
+    """A labeler that has seen nothing."""
+    return Labeler(ledger, tracked, len(places.action[1]))
+
+
+def read_stored(
+    labeler: Labeler,
+    places: TrackedPlaces,
+    rows_of: Callable[[np.ndarray], dict[str, np.ndarray]],
+) -> None:
+    """Read the episodes that are stored already, e.g. a trunk's at a branch point.
+
+    `rows_of` gives the fields of rows. Episodes that capacity has cut are left out.
+    """
+    ledger = labeler.ledger
+    for episode in range(ledger.episodes.n):
+        rows = ledger.episode_rows(episode)
+        if rows is None or not len(rows):
+            continue
+        velocity, action = places.of(rows_of(rows))
+        if episode in ledger.running:
+            labeler.continue_episode(ledger.running.index(episode), velocity, action)
+        else:
+            labeler.read_episode(episode, velocity, action)
+    labeler.start_stored()
