@@ -12,6 +12,7 @@ PACKAGES = (
     "core",
     "dynamics",
     "logs",
+    "tracking",
     "replay",
     "views",
     "diagnosis",

@@ -1,0 +1,337 @@
+"""How well the tracker follows the regime, beside K with PELT and K with BOCPD.
+
+    python benchmarks/tracker.py trunk.fallow+branch.fallow other.fallow
+    python benchmarks/tracker.py --scripted         # records its histories first
+    python benchmarks/tracker.py --ablation FILES   # the tracker with parts left out
+
+`a+b` joins a trunk and its branch into one run. Every method reads the past only. A
+switch is found if an alarm comes with it or within three episodes after it; every other
+alarm is false. PELT runs on each prefix and reports a change where none was reported
+within two episodes; BOCPD (package `changepoint`) reports one where the most probable
+run length falls to five or less. Gain error: mean over actuators of |gain - truth| with
+the 20th episode of a regime. Drag, friction: `unexplained` or `gain` as reported ten
+episodes after the change. One Markdown table.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fallow.core import seeds
+from fallow.diagnosis.actuator import joint_response
+from fallow.diagnosis.segments import MIN_EPISODES, change_points, standardise
+from fallow.dynamics import EPISODE_FRAMES, Condition, Worlds
+from fallow.dynamics.scripted import Scripted
+from fallow.logs.log import Log
+from fallow.logs.readers import read_log
+from fallow.logs.recorder import Recorder
+from fallow.tracking import Tracker, TrackerConfig, decision, hypotheses
+from fallow.tracking import tracker as tracker_module
+
+WITHIN = 3
+"""Episodes after a switch in which an alarm finds it."""
+SETTLED = 19
+"""Episodes after a switch at which the gain is compared."""
+N_EPISODES = 100
+SCRIPTED = (
+    *((task, "none") for task in ("walker-walk", "cheetah-run", "hopper-hop")),
+    *((task, "recurring") for task in ("walker-walk", "cheetah-run", "hopper-hop")),
+    ("cartpole-swingup", "recurring"),
+    ("pendulum-swingup", "recurring"),
+    *(("walker-walk", f"gain:g={g}") for g in (0.3, 0.7, 0.9)),
+    *(("cheetah-run", f"gain:g={g}") for g in (0.3, 0.7, 0.9)),
+    *(("walker-walk", f"damage:actuator={j}") for j in (1, 2)),
+    *(("cheetah-run", f"damage:actuator={j}") for j in (0, 5)),
+    *(("walker-walk", f"damping:schedule=permanent,level={c}") for c in (1, 3)),
+    *(("cheetah-run", f"damping:schedule=permanent,level={c}") for c in (3, 10)),
+    ("walker-walk", "friction:schedule=permanent,level=0.05"),
+    ("cheetah-run", "friction:schedule=permanent,level=0.05"),
+)
+Part = tuple[Any, str, float]
+ABLATION: dict[str, tuple[dict[str, Any], tuple[Part, ...]]] = {
+    "all": ({}, ()),
+    "linear model": ({"n_state_features": 0, "n_command_features": 0}, ()),
+    "no state features": ({"n_state_features": 0}, ()),
+    "no command features": ({"n_command_features": 0}, ()),
+    "no forgetting": ({"memory_steps": 1e9}, ()),
+    "no drift": ({"drift": 1.0}, ()),
+    "one episode decides": ({"min_episodes": 1}, ()),
+    "no joint test": (
+        {},
+        ((decision, "NEW_FACTOR", 0.0), (decision, "KNOWN_FACTOR", 0.0)),
+    ),
+    "new like known": ({}, ((decision, "NEW_FACTOR", decision.KNOWN_FACTOR),)),
+    "no trial": ({}, ((tracker_module, "TRIAL_SHARE", 0.0),)),
+    "all gains free": ({}, ((hypotheses, "SIMPLE_SHARE", 1.0),)),
+}
+
+
+@dataclass
+class Outcome:
+    """What one method reported about one history."""
+
+    name: str
+    method: str
+    alarms: list[int]
+    truth: np.ndarray  # (k,) regimes
+    cpu_s: float = 0.0
+    named: list[bool] = field(default_factory=list)
+    """For each return: whether the first alarm named the old regime."""
+    gain_error: list[float] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    """For changes that are no gain: what was reported."""
+
+    @property
+    def switches(self) -> list[int]:
+        return [int(s) + 1 for s in np.flatnonzero(np.diff(self.truth))]
+
+    def delays(self) -> list[int | None]:
+        """Episodes to the first alarm of each switch; None if it is not found."""
+        return [
+            next((a - s for a in self.alarms if s <= a <= s + WITHIN), None)
+            for s in self.switches
+        ]
+
+    def n_false(self) -> int:
+        return len(self.alarms) - sum(d is not None for d in self.delays())
+
+    def n_unchanged(self) -> int:
+        return len(self.truth) - (WITHIN + 1) * len(self.switches)
+
+
+def joined(text: str) -> Log:
+    """One log from `trunk+branch`."""
+    logs = [read_log(Path(part)) for part in text.split("+")]
+    if len(logs) == 1:
+        return logs[0]
+    first = logs[0]
+
+    def both(name: str) -> Any:
+        parts = [getattr(log, name) for log in logs]
+        return None if any(p is None for p in parts) else np.concatenate(parts)
+
+    names = ("velocity", "action", "n_transitions", "start_step", "regime", "gain")
+    return replace(first, source=text, **{name: both(name) for name in names})
+
+
+def episodes_of(log: Log) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(velocities, actions) of every episode."""
+    ends = np.cumsum(log.n_transitions)
+    rows = [(int(e - n), int(e)) for e, n in zip(ends, log.n_transitions, strict=True)]
+    return [
+        (log.velocity[start + i : stop + i + 1], log.action[start:stop])
+        for i, (start, stop) in enumerate(rows)
+    ]
+
+
+def by_tracker(name: str, log: Log, config: TrackerConfig, label: str) -> Outcome:
+    truth = np.asarray(log.regime)
+    tracker = Tracker(len(log.actuators), log.control_step_s or 1.0, config)
+    outcome = Outcome(name, label, [], truth)
+    known = log.gain is not None and not any(w in name for w in ("damping", "friction"))
+    ids: dict[int, list[int]] = {}
+    start = time.process_time()
+    for e, (velocities, actions) in enumerate(episodes_of(log)):
+        update = tracker.update(velocities, actions)
+        true = int(truth[e])
+        since = e - max([s for s in outcome.switches if s <= e], default=0)
+        if update.state == "changed":
+            outcome.alarms.append(e)
+            earlier = ids.get(true)
+            if since <= WITHIN and earlier and true != truth[e - since - 1]:
+                outcome.named.append(update.regime == statistics.mode(earlier))
+        if since >= WITHIN:
+            ids.setdefault(true, []).append(update.regime)
+        if known and true and since == SETTLED and log.gain is not None:
+            error = np.abs(update.gain - log.gain[e]).mean()
+            outcome.gain_error.append(float(error))
+        if not known and true and since == 10:
+            kind = "gain" if tracker.regime.is_gain else "unexplained"
+            outcome.kinds.append(kind if tracker.present else "unseen")
+    outcome.cpu_s = (time.process_time() - start) / len(truth)
+    return outcome
+
+
+def by_pelt(name: str, log: Log) -> Outcome:
+    response = joint_response(log)
+    alarms: list[int] = []
+    reported: list[int] = []
+    start = time.process_time()
+    for e in range(MIN_EPISODES, len(response) + 1):
+        for found in change_points(standardise(response[:e])):
+            if all(abs(found - old) > 2 for old in reported):
+                reported.append(found)
+                alarms.append(e - 1)
+    cpu_s = (time.process_time() - start) / len(response)
+    return Outcome(name, "K, PELT", alarms, np.asarray(log.regime), cpu_s)
+
+
+def by_bocpd(name: str, log: Log) -> Outcome | None:
+    try:
+        import changepoint
+    except ImportError:
+        return None
+    response = joint_response(log)
+    unit = standardise(response[:40])
+    scale = response[:40].std(axis=0) + 1e-12
+    series = (response - np.median(response[:40], axis=0)) / scale
+    d = unit.shape[1]
+    if d == 1:
+        prior = changepoint.NormalGamma(0.0, 1.0, 1.0, 1.0)
+    else:
+        prior = changepoint.NormalInvWishart(np.zeros(d), 1.0, d + 2, np.eye(d))
+    model = changepoint.Bocpd(prior, 100.0)
+    alarms, last = [], 0
+    start = time.process_time()
+    for e, row in enumerate(series):
+        length = int(np.argmax(model.step(float(row[0]) if d == 1 else row)))
+        if length <= 5 < last and e >= 8:
+            alarms.append(e)
+        last = length
+    cpu_s = (time.process_time() - start) / len(series)
+    return Outcome(name, "K, BOCPD", alarms, np.asarray(log.regime), cpu_s)
+
+
+def learner(task: str, seed: int) -> Callable[[int, int], np.ndarray]:
+    """A policy that grows, jumps and changes its gait, as a learner's does."""
+    worlds = Worlds(task, "none", [[seed]], n_threads=1)
+    random = seeds.generator(seed, "benchmark learner")
+    jumps = np.sort(random.choice(np.arange(12, N_EPISODES), 5, replace=False))
+    gaits = [
+        Scripted(
+            worlds.n_actuators,
+            worlds.control_step_s,
+            seed=int(random.integers(2**31)),
+            amplitude=float(random.uniform(0.3, 0.9)),
+        )
+        for _ in range(len(jumps) + 1)
+    ]
+
+    def actions(episode: int, n_steps: int) -> np.ndarray:
+        now = int(np.searchsorted(jumps, episode, side="right"))
+        later = gaits[now].actions(episode, n_steps)
+        if now == 0:
+            return later
+        share = min(1.0, 0.4 + 0.1 * (episode - int(jumps[now - 1])))
+        return share * later + (1 - share) * gaits[now - 1].actions(episode, n_steps)
+
+    return actions
+
+
+def record(task: str, condition: str, seed: int, path: Path) -> None:
+    """Write a history of a scripted learner on a body that changes."""
+    worlds = Worlds(
+        task, condition, seeds.derive(seed, "simulated worlds"), n_threads=1
+    )
+    policy, n_steps = learner(task, seed), EPISODE_FRAMES // worlds.action_repeat
+    with Recorder(worlds, path) as recorder:
+        for episode in range(N_EPISODES):
+            for action in policy(episode, n_steps).astype(np.float32):
+                recorder.add(action[None, None], worlds.step(action[None, None]))
+
+
+def one(case: tuple[str, str, int, str]) -> list[Outcome]:
+    """All outcomes of one case: (history or task, condition, seed, what to run)."""
+    source, condition, seed, what = case
+    with tempfile.TemporaryDirectory() as folder:
+        name = source.split("/")[-1].removesuffix(".fallow")
+        if condition:
+            path = Path(folder) / "history.fallow"
+            record(source, condition, seed, path)
+            name, source = f"{source}, {Condition.parse(condition)}", str(path)
+        log = joined(source)
+    if what == "ablation":
+        return [ablated(name, log, part) for part in ABLATION]
+    others = [by_pelt(name, log), by_bocpd(name, log)]
+    tracked = by_tracker(name, log, TrackerConfig(), "tracker")
+    return [o for o in others if o is not None] + [tracked]
+
+
+def ablated(name: str, log: Log, part: str) -> Outcome:
+    overrides, constants = ABLATION[part]
+    old = [(module, key, getattr(module, key)) for module, key, _ in constants]
+    for module, key, value in constants:
+        setattr(module, key, value)
+    try:
+        return by_tracker(name, log, TrackerConfig(**overrides), part)
+    finally:
+        for module, key, value in old:
+            setattr(module, key, value)
+
+
+HEAD = (
+    "histories",
+    "method",
+    f"switches within {WITHIN}",
+    "delay, median (max)",
+    "false alarms",
+    "per 1,000",
+    "returns named",
+    "gain error",
+    "no gain: unexplained / gain / unseen",
+    "CPU s/episode",
+)
+
+
+def row(name: str, method: str, outcomes: list[Outcome]) -> str:
+    delays = [d for o in outcomes for d in o.delays()]
+    found = [d for d in delays if d is not None]
+    n_false = sum(o.n_false() for o in outcomes)
+    n_unchanged = sum(o.n_unchanged() for o in outcomes)
+    named = [n for o in outcomes for n in o.named]
+    errors = [e for o in outcomes for e in o.gain_error]
+    kinds = [k for o in outcomes for k in o.kinds]
+    counts = [str(kinds.count(k)) for k in ("unexplained", "gain", "unseen")]
+    cells = (
+        name,
+        method,
+        f"{len(found)}/{len(delays)}" if delays else "–",
+        f"{statistics.median(found):g} ({max(found)})" if found else "–",
+        f"{n_false} in {n_unchanged}",
+        f"{1000 * n_false / n_unchanged:.1f}",
+        f"{sum(named)}/{len(named)}" if named else "–",
+        f"{statistics.mean(errors):.2f}" if errors else "–",
+        " / ".join(counts) if kinds else "–",
+        f"{statistics.mean(o.cpu_s for o in outcomes):.4f}",
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def show(outcomes: list[Outcome], rows_of: str) -> None:
+    print("| " + " | ".join(HEAD) + " |")
+    print("|" + " --- |" * len(HEAD))
+    for outcome in outcomes:
+        if outcome.method == rows_of:
+            print(row(outcome.name, outcome.method, [outcome]))
+    for method in dict.fromkeys(o.method for o in outcomes):
+        chosen = [o for o in outcomes if o.method == method]
+        print(row(f"all {len(chosen)}", method, chosen))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("histories", nargs="*", help="files; trunk+branch joins two")
+    parser.add_argument("--scripted", action="store_true")
+    parser.add_argument("--ablation", action="store_true")
+    parser.add_argument("--seeds", type=int, default=1, help="of scripted histories")
+    parser.add_argument("--processes", type=int, default=1)
+    chosen = parser.parse_args()
+    what = "ablation" if chosen.ablation else "methods"
+    cases = [(path, "", 0, what) for path in chosen.histories]
+    if chosen.scripted:
+        cases += [(*c, seed, what) for c in SCRIPTED for seed in range(chosen.seeds)]
+    with ProcessPoolExecutor(chosen.processes) as pool:
+        outcomes = [outcome for found in pool.map(one, cases) for outcome in found]
+    show(outcomes, "" if chosen.ablation else "tracker")
+
+
+if __name__ == "__main__":
+    main()

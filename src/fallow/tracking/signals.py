@@ -1,0 +1,82 @@
+"""What the body model reads of an episode, and the checks that an episode must pass."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.signal import lfilter
+
+from fallow.core.errors import FallowError
+
+LEAK_STEPS = (2.0, 8.0)
+"""Time constants of the leaky means of velocity, which stand in for positions."""
+N_LAGS = 2
+"""Commands and velocities of the present and of the previous step act on the body."""
+MIN_STEPS = 20
+"""Steps of a usable episode."""
+MAX_SIZE = 1e12
+"""Of a usable velocity or action, in any unit; larger values are damage."""
+
+
+@dataclass(frozen=True)
+class Signals:
+    """One episode of T steps and d actuators, in the units of the log."""
+
+    state: np.ndarray  # (T, 4 d) velocity now, one step before, leaky means
+    command: np.ndarray  # (T, 2, d) commanded action now and one step before
+    velocity: np.ndarray  # (T, 2, d) driven velocity now and one step before
+    change: np.ndarray  # (T, d) v[t + 1] - v[t]
+
+    @property
+    def n_steps(self) -> int:
+        """T."""
+        return len(self.change)
+
+
+def signals_of(velocities: np.ndarray, actions: np.ndarray) -> Signals:
+    """Signals of an episode from (T + 1, d) velocities and (T, d) actions."""
+    v = velocities[:-1]
+    previous = np.vstack([v[:1], v[:-1]])
+    leaky = [lfilter([1 / k], [1, 1 / k - 1], v, axis=0) for k in LEAK_STEPS]
+    before = np.vstack([np.zeros_like(actions[:1]), actions[:-1]])
+    return Signals(
+        state=np.hstack([v, previous, *leaky]),
+        command=np.stack([actions, before], axis=1),
+        velocity=np.stack([v, previous], axis=1),
+        change=np.diff(velocities, axis=0),
+    )
+
+
+def checked(
+    velocities: np.ndarray, actions: np.ndarray, n_actuators: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both as float64 arrays of the right shapes.
+
+    Raises:
+        FallowError: the shapes do not fit each other or the number of actuators.
+    """
+    v, a = np.asarray(velocities, np.float64), np.asarray(actions, np.float64)
+    if a.ndim != 2 or a.shape[1] != n_actuators:
+        raise FallowError(
+            f"actions have shape {a.shape}; this tracker needs (T, {n_actuators})"
+        )
+    if v.shape != (len(a) + 1, n_actuators):
+        raise FallowError(
+            f"velocities have shape {v.shape}; {len(a)} actions need "
+            f"({len(a) + 1}, {n_actuators}), one velocity before and after each action"
+        )
+    return v, a
+
+
+def defect(velocities: np.ndarray, actions: np.ndarray) -> str:
+    """Why an episode cannot be used, in one sentence; empty if it can."""
+    if len(actions) < MIN_STEPS:
+        return f"skipped: {len(actions)} steps, fewer than {MIN_STEPS}"
+    for name, values in (("velocities", velocities), ("actions", actions)):
+        bad = int((~(np.abs(values) <= MAX_SIZE)).sum())
+        if bad:
+            return f"skipped: {bad} of the {name} are not finite or above {MAX_SIZE:g}"
+    if not np.ptp(actions, axis=0).any():
+        return "skipped: the actions are constant"
+    if not np.ptp(velocities, axis=0).any():
+        return "skipped: the velocities are constant"
+    return ""

@@ -1,0 +1,301 @@
+"""The tracker on small bodies with known truth, and the laws it must keep."""
+
+import numpy as np
+import pytest
+
+from fallow.core.errors import FallowError
+from fallow.tracking import (
+    Tracker,
+    TrackerConfig,
+    TrackerUpdate,
+    read_tracker,
+    write_tracker,
+)
+from fallow.tracking.evidence import Evidence
+from fallow.tracking.hypotheses import explain
+from fallow.tracking.regimes import KnownRegime, mismatch
+
+N_STEPS, STEP_S = 120, 0.05
+COUPLING = np.array([[1.0, 0.3, 0.0], [0.2, 0.8, 0.1], [0.0, 0.2, 1.2]])
+
+
+def episode(
+    seed: int, gain: np.ndarray, drag: float = 0.0, amplitude: float = 0.7
+) -> tuple[np.ndarray, np.ndarray]:
+    """Three coupled joints with friction, pushed by swings and noise."""
+    random = np.random.default_rng(seed)
+    time = np.arange(N_STEPS)[:, None]
+    phase = random.uniform(0, 6, 3)
+    actions = amplitude * (
+        0.6 * np.sin(0.2 * time * [1.0, 1.3, 0.7] + phase)
+        + 0.4 * random.normal(size=(N_STEPS, 3))
+    )
+    actions = np.clip(actions, -1, 1)
+    v = np.zeros((N_STEPS + 1, 3))
+    v[0] = random.normal(size=3)
+    for t in range(N_STEPS):
+        force = gain * actions[t] - drag * v[t]
+        change = COUPLING @ force - 0.1 * v[t] - 0.05 * np.tanh(3 * v[t])
+        v[t + 1] = v[t] + change + 0.05 * random.normal(size=3)
+    return v, actions
+
+
+def run(
+    gains: list[np.ndarray], drags: list[float] | None = None, seed: int = 0
+) -> tuple[Tracker, list[TrackerUpdate]]:
+    """A tracker after one episode for each row of gains."""
+    tracker = Tracker(3, STEP_S, TrackerConfig(seed=seed))
+    drags = drags or [0.0] * len(gains)
+    return tracker, [
+        tracker.update(*episode(i, gain, drag))
+        for i, (gain, drag) in enumerate(zip(gains, drags, strict=True))
+    ]
+
+
+FULL, HALF = np.ones(3), np.full(3, 0.5)
+DEAD = np.array([1.0, 0.0, 1.0])
+RECURRING = [FULL] * 20 + [HALF] * 12 + [FULL] * 12 + [HALF] * 12
+
+
+@pytest.fixture(scope="module")
+def recurring() -> tuple[Tracker, list[TrackerUpdate]]:
+    return run(RECURRING)
+
+
+def test_an_unchanged_body_raises_no_alarm() -> None:
+    tracker, updates = run([FULL] * 120)
+    assert {u.state for u in updates[8:]} <= {"settled", "suspicious"}
+    assert tracker.labels().tolist() == [0] * 120
+
+
+def test_a_returning_regime_has_its_id(
+    recurring: tuple[Tracker, list[TrackerUpdate]],
+) -> None:
+    tracker, updates = recurring
+    truth = [0] * 20 + [1] * 12 + [0] * 12 + [1] * 12
+    assert tracker.labels().tolist() == truth
+    changes = [u.episode for u in updates if u.state == "changed"]
+    assert all(0 <= c - s <= 2 for c, s in zip(changes, (20, 32, 44), strict=True))
+    assert np.abs(updates[-1].gain - 0.5).max() < 0.05
+    assert updates[-1].gain_low.max() < 0.5 < updates[-1].gain_high.min()
+    assert tracker.mismatch(0, 1) == pytest.approx(0.5, abs=0.05)
+
+
+def test_past_episodes_are_relabelled(
+    recurring: tuple[Tracker, list[TrackerUpdate]],
+) -> None:
+    """Labels reported live, with the corrections, equal the labels at the end."""
+    tracker, updates = recurring
+    live: list[int] = []
+    for update in updates:
+        live.append(update.regime)
+        for number, regime in update.relabelled:
+            live[number] = regime
+    assert live == tracker.labels().tolist()
+    assert any(update.relabelled for update in updates)
+
+
+def test_a_dead_joint_is_named() -> None:
+    _, updates = run([FULL] * 20 + [DEAD] * 20)
+    assert updates[-1].regime == 1
+    assert np.abs(updates[-1].gain - DEAD).max() < 0.1
+
+
+def test_drag_is_unexplained_and_recognised() -> None:
+    drags = [0.0] * 20 + [0.5] * 15 + [0.0] * 15 + [0.5] * 15
+    tracker, updates = run([FULL] * 65, drags)
+    assert updates[34].state == "unexplained"
+    assert not tracker.regimes[1].is_gain
+    assert np.abs(updates[34].gain - 1).max() < 0.1
+    assert tracker.labels()[-1] == 1
+    assert len(tracker.regimes) == 2
+
+
+def test_probabilities_sum_to_one(
+    recurring: tuple[Tracker, list[TrackerUpdate]],
+) -> None:
+    for update in recurring[1]:
+        assert sum(update.probabilities.values()) == pytest.approx(1)
+    suspicious = [u for u in recurring[1] if u.state == "suspicious"]
+    assert suspicious and all(len(u.probabilities) > 1 for u in suspicious)
+
+
+def test_units_do_not_matter() -> None:
+    plain, scaled = Tracker(3, STEP_S), Tracker(3, STEP_S)
+    for i, gain in enumerate([FULL] * 14 + [HALF] * 6):
+        v, a = episode(i, gain)
+        one, two = plain.update(v, a), scaled.update(1000 * v, 1000 * a)
+        assert one.state == two.state
+        np.testing.assert_allclose(one.gain, two.gain, atol=1e-5)
+
+
+def test_permuted_actuators_have_permuted_gains() -> None:
+    order = np.array([2, 0, 1])
+    plain, permuted = Tracker(3, STEP_S), Tracker(3, STEP_S)
+    for i, gain in enumerate([FULL] * 14 + [DEAD] * 10):
+        v, a = episode(i, gain)
+        one, two = plain.update(v, a), permuted.update(v[:, order], a[:, order])
+        assert one.regime == two.regime
+    np.testing.assert_allclose(one.gain[order], two.gain, atol=0.1)
+
+
+def test_blocks_equal_a_whole_episode() -> None:
+    whole, blocks = Tracker(3, STEP_S), Tracker(3, STEP_S)
+    for i, gain in enumerate([FULL] * 12 + [HALF] * 4):
+        v, a = episode(i, gain)
+        expected = whole.update(v, a)
+        for start in range(0, N_STEPS, 50):
+            stop = min(start + 50, N_STEPS)
+            part = blocks.update_block(
+                v[start : stop + 1], a[start:stop], is_last=stop == N_STEPS
+            )
+            assert part.episode == i
+        assert part.state == expected.state
+        np.testing.assert_array_equal(part.gain, expected.gain)
+    assert blocks.n_episodes == 16
+
+
+@pytest.mark.parametrize("stop", [3, 13, 21, 30])
+def test_a_restored_tracker_continues_exactly(tmp_path, stop: int) -> None:  # type: ignore[no-untyped-def]
+    tracker, _ = run(RECURRING[:stop])
+    v, a = episode(99, FULL)
+    tracker.update_block(v[:31], a[:30], is_last=False)
+    write_tracker(tmp_path / "tracker", tracker)
+    restored = read_tracker(tmp_path / "tracker")
+    for one in (tracker, restored):
+        one.update_block(v[30:], a[30:], is_last=True)
+    for i, gain in enumerate(RECURRING[stop : stop + 15]):
+        first = tracker.update(*episode(stop + i, gain))
+        second = restored.update(*episode(stop + i, gain))
+        assert first.state == second.state
+        assert first.probabilities == second.probabilities
+        np.testing.assert_array_equal(first.gain, second.gain)
+        np.testing.assert_array_equal(first.gain_low, second.gain_low)
+    left, right = tracker.save(), restored.save()
+    assert left.pop("header") == right.pop("header")
+    assert left.keys() == right.keys()
+    for name in left:
+        np.testing.assert_array_equal(left[name], right[name])
+
+
+def test_a_state_of_another_version_is_refused() -> None:
+    saved = Tracker(2, STEP_S).save()
+    saved["header"]["version"] = 0
+    with pytest.raises(FallowError, match="version 0"):
+        Tracker.restore(saved)
+
+
+def bad_episodes() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    v, a = episode(0, FULL)
+    nan, inf = v.copy(), a.copy()
+    nan[5, 1], inf[7, 2] = np.nan, np.inf
+    return {
+        "NaN velocity": (nan, a),
+        "infinite action": (v, inf),
+        "three steps": (v[:4], a[:3]),
+        "no steps": (v[:1], a[:0]),
+        "zero actions": (v, np.zeros_like(a)),
+        "constant actions": (v, np.full_like(a, 0.3)),
+        "zero velocities": (np.zeros_like(v), a),
+        "huge velocity": (v * 1e200, a),
+    }
+
+
+@pytest.mark.parametrize("name", bad_episodes())
+@pytest.mark.parametrize("at", [2, 15])
+def test_a_bad_episode_is_skipped_and_changes_nothing(name: str, at: int) -> None:
+    clean, dirty = Tracker(3, STEP_S), Tracker(3, STEP_S)
+    for i in range(18):
+        if i == at:
+            update = dirty.update(*bad_episodes()[name])
+            assert update.note.startswith("skipped")
+            assert update.state != "changed"
+        one, two = clean.update(*episode(i, FULL)), dirty.update(*episode(i, FULL))
+        assert one.state == two.state
+    assert (dirty.n_skipped, dirty.n_episodes) == (1, 19)
+    np.testing.assert_array_equal(clean.body.weights, dirty.body.weights)
+
+
+@pytest.mark.parametrize("at", [0, 12])
+def test_wild_values_raise_nothing(at: int) -> None:
+    """Spikes, tiny values and a joint at rest, in warm-up and after it."""
+    tracker = Tracker(3, STEP_S)
+    for i in range(30):
+        v, a = episode(i, FULL)
+        if i >= at:
+            kind = i % 5
+            if kind == 0:
+                v[i % N_STEPS, i % 3] = 1e9
+            if kind == 1:
+                a[i % N_STEPS, i % 3] = -1e11
+            if kind == 2:
+                v, a = v * 1e-200, a * 1e-200
+            if kind == 3:
+                v[:, 1] = 0.0
+                a[:, 2] = 0.0
+        update = tracker.update(v, a)
+        assert np.isfinite(update.gain).all() and np.isfinite(update.gain_high).all()
+        assert sum(update.probabilities.values()) == pytest.approx(1)
+
+
+def test_a_full_library_grows_no_more() -> None:
+    tracker = Tracker(3, STEP_S, TrackerConfig(max_regimes=2, trial_episodes=1))
+    gains = [FULL] * 20 + [HALF] * 12 + [DEAD] * 12 + [FULL * 0.2] * 12
+    for i, gain in enumerate(gains):
+        tracker.update(*episode(i, gain))
+    assert len(tracker.regimes) == 2
+
+
+def test_episodes_of_different_length_are_fine() -> None:
+    tracker = Tracker(3, STEP_S)
+    for i in range(40):
+        v, a = episode(i, FULL if i < 25 else HALF)
+        n = 30 + (i * 37) % 90
+        update = tracker.update(v[: n + 1], a[:n])
+        assert update.regime == 0 or i >= 25
+    assert update.regime == 1
+
+
+@pytest.mark.parametrize(
+    ("v", "a"),
+    [((11, 2), (10, 2)), ((10, 3), (10, 3)), ((11, 3), (10, 4)), ((11,), (10,))],
+)
+def test_wrong_shapes_are_errors(v: tuple[int, ...], a: tuple[int, ...]) -> None:
+    with pytest.raises(FallowError, match="shape"):
+        Tracker(3, STEP_S).update(np.ones(v), np.ones(a))
+
+
+def test_bad_settings_are_errors() -> None:
+    with pytest.raises(FallowError, match="false_alarms_per_1000 is 0"):
+        TrackerConfig(false_alarms_per_1000=0)
+    with pytest.raises(FallowError, match="0 actuators"):
+        Tracker(0, STEP_S)
+    with pytest.raises(FallowError, match="control step"):
+        Tracker(1, float("nan"))
+
+
+def test_fewer_false_alarms_need_more_evidence() -> None:
+    limits = [
+        Tracker(3, STEP_S, TrackerConfig(false_alarms_per_1000=rate)).threshold
+        for rate in (10.0, 1.0, 0.1)
+    ]
+    np.testing.assert_allclose(np.diff(limits), np.log(10))
+
+
+def test_the_best_explanation_is_the_maximum() -> None:
+    """Along one gain the evidence is a parabola; its top is found by hand."""
+    precision = np.diag([100.0, 100.0, 1.0, 1.0])
+    theta = np.array([1.0, 0.4, 0.0, 0.0])
+    found = explain(Evidence(precision @ theta, precision), np.array([1.0, 1, 0, 0]))
+    np.testing.assert_allclose(found.theta, theta)
+    assert found.score == pytest.approx(100 * 0.6**2 / 2)
+
+
+def test_mismatch_by_hand() -> None:
+    def regime(*gain: float) -> KnownRegime:
+        theta = np.array([*gain, 0.0, 0.0])
+        return KnownRegime(0, theta, theta)
+
+    assert mismatch(regime(1, 1), regime(1, 0)) == pytest.approx(np.sqrt(0.5))
+    assert mismatch(regime(0.5, 0.5), regime(1, 1)) == pytest.approx(0.5)
+    assert mismatch(regime(0, 0), regime(0, 0)) == 0
