@@ -51,6 +51,10 @@ def small_plan(
     return Plan("small", (cell,), seeds=seeds, **(defaults | numbers))
 
 
+TRACKED_PLAN = small_plan(rules=("passive", EVERYTHING, "adaptive"))
+"""With a tracker in every third branch."""
+
+
 def rows_but_time(path: Path) -> list[ResultRow]:
     return [dataclasses.replace(row, wall_s=None) for row in read_results(path)]
 
@@ -80,4 +84,4 @@ if __name__ == "__main__":  # python micro_study.py FOLDER COUNTER
 
     keep_compiled()
     count_updates(sys.argv[2])
-    run_study(small_plan(), sys.argv[1])
+    run_study(TRACKED_PLAN, sys.argv[1])

@@ -12,9 +12,9 @@ import pytest
 from micro_study import (
     CAPACITY,
     EVERYTHING,
+    TRACKED_PLAN,
     UPDATES_PER_SAVE,
     rows_but_time,
-    small_plan,
 )
 
 from fallow.agents.clock import BESIDE
@@ -22,11 +22,12 @@ from fallow.agents.fleet import build_agent
 from fallow.logs import read_history
 from fallow.study.engines import run_study
 from fallow.study.fleets import updates_until
+from fallow.study.results import read_study_results
 from fallow.study.status import status_of
 from fallow.study.store import read_study
 
 N_KILLS = 3
-PLAN = small_plan()
+PLAN = TRACKED_PLAN
 BRANCHES = PLAN.branches()
 
 
@@ -40,7 +41,7 @@ def whole(tmp_path_factory) -> Path:
 
 def test_the_table_has_a_row_for_every_branch_and_evaluation(whole) -> None:
     rows = rows_but_time(whole / "results.csv")
-    assert [row.branch_frame for row in rows] == [200] * 6 + [400] * 6
+    assert [row.branch_frame for row in rows] == [200] * 9 + [400] * 9
     assert {row.trunk for row in rows} == {PLAN.trunks()[0].id}
     keys = {(row.condition, row.rule, row.seed) for row in rows}
     assert keys == {(b.condition, b.rule, b.seed) for b in BRANCHES}
@@ -69,13 +70,16 @@ def test_it_can_be_read_with_pyarrow_alone(whole) -> None:
 
 
 def test_free_checks_to_the_bit(whole) -> None:
-    """A window that holds all is passive, and a gain of 1 is no change."""
+    """A window that holds all is passive, a gain of 1 is no change.
+
+    And a tracker that knows of one regime changes nothing.
+    """
     rows = rows_but_time(whole / "results.csv")
     told = {(r.condition, r.rule, r.branch_frame): (r.returns, r.updates) for r in rows}
     for condition in PLAN.conditions:
         for frame in (200, 400):
-            window = told[condition, EVERYTHING, frame]
-            assert window == told[condition, "passive", frame]
+            for rule in (EVERYTHING, "adaptive"):
+                assert told[condition, rule, frame] == told[condition, "passive", frame]
     for rule in PLAN.rules:
         assert told["gain:g=1.0", rule, 400] == told["none", rule, 400]
     assert told[PLAN.conditions[2], "passive", 200] != told["none", "passive", 200]
@@ -92,6 +96,17 @@ def test_histories_of_trunks_and_branches_follow_each_other(whole) -> None:
     assert sum(episode.n_transitions for episode in trunk.episodes) == 500
     names = {path.stem for path in (whole / "histories").iterdir()}
     assert names == {PLAN.trunks()[0].id} | {branch.id for branch in BRANCHES}
+
+
+def test_trackers_reports_are_kept_beside_the_truth(whole) -> None:
+    beliefs = read_study_results(whole).beliefs
+    assert set(beliefs) == {b.id for b in BRANCHES if b.rule == "adaptive"}
+    for reports in beliefs.values():  # the trunk's one episode; none of ours has ended
+        assert [(b.episode, b.state, b.regime) for b in reports] == [
+            (0, "warming_up", 0)
+        ]
+        assert reports[0].true_regime == reports[0].label == 0
+        assert reports[0].gain == "1"
 
 
 def test_a_finished_study_is_left_alone(whole, monkeypatch) -> None:
@@ -146,6 +161,7 @@ def test_killed_at_random_moments_it_ends_the_same(whole, tmp_path) -> None:
     for history in (whole / "histories").iterdir():
         own = folder / "histories" / history.name
         assert own.read_bytes() == history.read_bytes()
+    assert read_study_results(folder).beliefs == read_study_results(whole).beliefs
     redone = made(counter) - total
     assert 0 <= redone < N_KILLS * UPDATES_PER_SAVE * len(BRANCHES)
     assert read_study(folder).plan == PLAN

@@ -1,5 +1,6 @@
 """Command lines: every command, with odd options, values, names and orders."""
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -77,7 +78,12 @@ class Commands:
         if command in ("train", "simulate", "demo", "study") and "--out" not in line:
             line += ["--out", str(folder / "out")]
         shutil.rmtree(folder / "out", ignore_errors=True)
-        return Case(" ".join(line)[:120], lambda: fuzz_program.run(line))
+
+        def run() -> None:
+            with contextlib.chdir(folder):  # odd values also name folders to write to
+                fuzz_program.run(line)
+
+        return Case(" ".join(line)[:120], run)
 
     def _value(self, random: np.random.Generator, folder: Path) -> str:
         if random.random() < 0.35:

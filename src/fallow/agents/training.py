@@ -12,6 +12,7 @@ from pathlib import Path
 import jax
 
 from fallow.agents import checkpoints, clock
+from fallow.agents.beliefs import write_beliefs
 from fallow.agents.compiling import on_processor
 from fallow.agents.evaluation import Evaluation
 from fallow.agents.fleet import Fleet
@@ -76,7 +77,7 @@ def train_until(
 ) -> ResultTable:
     """Train a fleet from where it stands to the end of a phase, and close it.
 
-    `folder` gets the table, the checkpoint and the histories.
+    `folder` gets the table, the checkpoint, the histories and what trackers reported.
 
     Raises:
         Interrupted: somebody pressed Ctrl-C; a checkpoint was written.
@@ -92,6 +93,7 @@ def train_until(
             fleet.record(folder / HISTORIES)
         with _interruptions() as stop:
             _train_loop(phase, fleet, results, folder / CHECKPOINT, on_progress, stop)
+        write_beliefs(fleet, folder)
     finally:
         fleet.close()
     return results

@@ -84,6 +84,22 @@ _add(
     ),
     Cell(WALKER, "dreamer", ("gain:g=0.6",), PAIR, trunk_set="B"),
 )
+_add(
+    "online",  # decisions made while training; the last two conditions tuned nothing
+    Cell(
+        WALKER,
+        "dreamer",
+        (
+            *("none", "gain", "damage", "recurring"),
+            *("gain:g=0.7", "recurring:period_frames=40000"),
+        ),
+        (
+            *("passive", "recency", "reset", "wmar", "matched:beta=0.1"),
+            *("adaptive:labels=true", "adaptive"),
+        ),
+    ),
+    seeds=(5, 6, 7, 8, 9),
+)
 # for two cores in minutes: short, and without `none`, which is a third of the branches;
 # a faster `tiny` allows longer branches, change, period and evaluation in proportion
 _add(

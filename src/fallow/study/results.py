@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fallow.agents.beliefs import BELIEFS, Belief, read_beliefs
 from fallow.core import files, options
 from fallow.core.errors import FallowError
 from fallow.core.results import ResultRow
@@ -19,6 +20,7 @@ from fallow.study.rows import read_rows
 from fallow.study.statistics import Returns, Setting, returns_of
 from fallow.study.store import (
     TABLE,
+    Study,
     collect,
     is_done,
     joined,
@@ -47,6 +49,8 @@ class StudyResults:
     """By the id of a branch or trunk."""
     made_with: dict[str, Any] = field(default_factory=dict)
     """Versions and commit that made it."""
+    beliefs: dict[str, tuple[Belief, ...]] = field(default_factory=dict)
+    """What trackers reported, by the id of a branch."""
     until_frame: int | None = None
     """Since the branch point: later evaluations are left out; None: none are."""
     notes: tuple[str, ...] = ()
@@ -176,8 +180,19 @@ def _planned(folder: Path) -> tuple[dict[str, Any], str]:
         "plan": study.plan,
         "branches": study.branches,
         "set_of_trunk": {trunk.id: trunk.trunk_set for trunk in study.trunks},
+        "beliefs": _beliefs(study),
         "made_with": {k: content.get(k) for k in ("versions", "git_commit")},
     }, ""
+
+
+def _beliefs(study: Study) -> dict[str, tuple[Belief, ...]]:
+    found: dict[str, tuple[Belief, ...]] = {}
+    for fleet in study.fleets:
+        reports = read_beliefs(study.fleet_folder(fleet) / BELIEFS)
+        for index, branch in enumerate(fleet.branches):
+            if of_branch := tuple(b for b in reports if b.branch == index):
+                found[branch.id] = of_branch
+    return found
 
 
 def _rows(folder: Path) -> tuple[list[ResultRow], str]:
@@ -258,6 +273,7 @@ def together(studies: Sequence[StudyResults]) -> StudyResults:
         branches=tuple(branch for study in studies for branch in study.branches),
         set_of_trunk={k: v for study in studies for k, v in study.set_of_trunk.items()},
         histories={k: v for study in studies for k, v in study.histories.items()},
+        beliefs={k: v for study in studies for k, v in study.beliefs.items()},
         notes=tuple(note for study in studies for note in study.notes),
     )
 

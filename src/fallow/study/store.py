@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import fallow
+from fallow.agents.beliefs import BELIEFS
 from fallow.core import files
 from fallow.core.errors import FallowError
 from fallow.core.legacy import ALGORITHM
@@ -298,7 +299,7 @@ def copy_tables(parts: Sequence[Study], target: Study) -> None:
         for fleet in part.fleets:
             own, copy = part.fleet_folder(fleet), target.fleet_folder(fleet)
             copy.mkdir(parents=True)
-            for name in (TABLE, STATUS, DONE):
+            for name in (TABLE, STATUS, DONE, BELIEFS):
                 if (own / name).exists():
                     shutil.copyfile(own / name, copy / name)
     trunks = joined(part.folder / TRUNK_TABLE for part in parts)
