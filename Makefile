@@ -8,7 +8,7 @@ EXTRAS := .venv-extras
 TORCH := torch==2.13.0+cpu
 TORCH_OPTIONS :=
 
-.PHONY: help demo test test-extras test-gpu check fuzz bench clean
+.PHONY: help demo test test-extras test-gpu check docs fuzz bench clean
 
 help:
 	@echo "make demo    a paired study in small, in minutes (runs/demo/report.html)"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-extras   those that need torch (a CPU build), ray or a browser"
 	@echo "make test-gpu      compiled kernels beside plain forms, a fleet in a hurry (needs a GPU)"
 	@echo "make check   lint, formatting and types"
+	@echo "make docs    the documentation as a site (site/index.html)"
 	@echo "make fuzz    damaged logs, studies, folders and command lines, in minutes"
 	@echo "make bench   speed beside dm_control, a plain ring and ruptures.Pelt"
 	@echo "make clean   remove .venv and caches"
@@ -43,6 +44,10 @@ check: $(VENV)/.ready-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 SEED := 0
 fuzz: $(VENV)/.ready-test
 	$(BIN)/python tools/fuzz.py logs --count 5000 --seed $(SEED)
@@ -63,6 +68,10 @@ $(VENV)/.ready-test: pyproject.toml constraints.txt tools/setup.sh
 	sh tools/setup.sh $(VENV) '.[test]'
 	touch $@ $(VENV)/.ready-demo
 
+$(VENV)/.ready-docs: pyproject.toml constraints.txt tools/setup.sh
+	sh tools/setup.sh $(VENV) '.[docs]'
+	touch $@
+
 # where the CPU build is not found, point TORCH_OPTIONS at PyTorch's own CPU index
 $(EXTRAS)/.ready-test: pyproject.toml constraints.txt tools/setup.sh
 	sh tools/setup.sh $(EXTRAS) '.[test]'
@@ -72,4 +81,4 @@ $(EXTRAS)/.ready-test: pyproject.toml constraints.txt tools/setup.sh
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(EXTRAS) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(EXTRAS) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
