@@ -1,4 +1,4 @@
-"""Hooks of `mkdocs build`: files outside docs/ that pages link to, and generated tables.
+"""Hooks of `mkdocs build`: linked files outside docs/, and generated tables.
 
 A link that leaves docs/ (`../results/README.md`) works on the repository's own pages.
 In the site the file it names lies at its path in the repository, and the link follows.
@@ -20,7 +20,7 @@ NAMES, HELP = "<!-- fallow list -->", re.compile(r"<!-- fallow (\w+) --help -->"
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add every file outside docs/ that a page links to, directly or through another."""
+    """Add every file outside docs/ that a page links to, also through another."""
     waiting = [f"docs/{file.src_uri}" for file in files.documentation_pages()]
     seen = set(waiting)
     while waiting:
