@@ -19,9 +19,8 @@ from fallow.replay.rules import RULES
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*DOCS, *(ROOT / name for name in ("README.md", "results/README.md"))]
-FRAGMENTS = (
-    "agents diagnose dynamics fidelity replay report statistics study tracking"
-).split()
+FRAGMENTS = ["agents", "diagnose", "dynamics", "fidelity", "replay", "report"]
+FRAGMENTS += ["statistics", "study", "tracking"]
 """Pages whose snippets are parts of a program: they must compile."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
