@@ -29,7 +29,7 @@ test: $(VENV)/.ready-test
 
 test-extras: $(EXTRAS)/.ready-test
 	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py \
-		tests/test_ray.py tests/test_report_browser.py
+		tests/test_ray.py tests/test_report_browser.py tests/test_docs.py
 
 # by the Python that has JAX for the card, e.g. make test-gpu PYTHON=python3; what is
 # held against the kernels multiplies in full precision
@@ -72,12 +72,11 @@ $(VENV)/.ready-docs: pyproject.toml constraints.txt tools/setup.sh
 	sh tools/setup.sh $(VENV) '.[docs]'
 	touch $@
 
-# where the CPU build is not found, point TORCH_OPTIONS at PyTorch's own CPU index
-$(EXTRAS)/.ready-test: pyproject.toml constraints.txt tools/setup.sh
+$(EXTRAS)/.ready-test: pyproject.toml constraints.txt tools/setup.sh tools/install_torch.sh
 	sh tools/setup.sh $(EXTRAS) '.[test]'
-	$(EXTRAS)/bin/python -m pip install --quiet $(TORCH_OPTIONS) '$(TORCH)'
+	TORCH_OPTIONS='$(TORCH_OPTIONS)' sh tools/install_torch.sh $(EXTRAS) '$(TORCH)'
 	$(EXTRAS)/bin/python -m pip install --quiet $(TORCH_OPTIONS) -c constraints.txt \
-		'$(TORCH)' '.[ray,sb3,torchrl]'
+		'$(TORCH)' -e '.[ray,sb3,torchrl]'
 	touch $@
 
 clean:

@@ -1,10 +1,11 @@
 """The documents: links lead somewhere, snippets run, commands are known.
 
-`<!-- skip: why -->` on the line before a Python snippet leaves it out. A `text` block
-right after a snippet is what the snippet prints.
+`<!-- needs: library -->` on the line before a Python snippet leaves it out where that
+library is missing. A `text` block right after a snippet is what the snippet prints.
 """
 
 import contextlib
+import importlib.util
 import io
 import re
 import shlex
@@ -24,7 +25,7 @@ FRAGMENTS += ["statistics", "study", "tracking"]
 """Pages whose snippets are parts of a program: they must compile."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-SKIP = re.compile(r"<!-- skip: \w+ -->\n$")
+NEEDS = re.compile(r"<!-- needs: (\w+) -->\n$")
 
 
 class Snippet(NamedTuple):
@@ -48,8 +49,9 @@ def snippets(page: Path) -> list[Snippet]:
             continue
         after = BLOCK.match(text, match.end() + len("\n\n"))
         printed = after[2] if after and after[1] == "text" else None
-        skipped = bool(SKIP.search(text[: match.start()]))
-        found.append(Snippet(match[2], skipped, printed))
+        needs = NEEDS.search(text[: match.start()])
+        missing = needs is not None and importlib.util.find_spec(needs[1]) is None
+        found.append(Snippet(match[2], missing, printed))
     return found
 
 
