@@ -19,7 +19,10 @@ from fallow.replay.rules import RULES
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
-PAGES = [*DOCS, *(ROOT / name for name in ("README.md", "results/README.md"))]
+PAGES = [
+    *DOCS,
+    *(ROOT / name for name in ("CONTRIBUTING.md", "README.md", "results/README.md")),
+]
 FRAGMENTS = ["agents", "diagnose", "dynamics", "fidelity", "replay", "report"]
 FRAGMENTS += ["statistics", "study", "tracking"]
 """Pages whose snippets are parts of a program: they must compile."""
