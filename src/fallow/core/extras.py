@@ -15,6 +15,20 @@ ROOT = Path(__file__).parents[3]
 """Of a clone."""
 
 
+EXTRA_OF = {"gymnasium": "gym", "jax": "fleet", "equinox": "fleet", "optax": "fleet"}
+"""Of libraries that public names import."""
+
+
+def explained(error: ModuleNotFoundError, user: str) -> ModuleNotFoundError:
+    """The same error, with who needs the library and how to install it."""
+    if error.name not in EXTRA_OF:
+        return error
+    command = install_command(EXTRA_OF[error.name])
+    return ModuleNotFoundError(
+        f"{user} needs {error.name}; install it with {command}", name=error.name
+    )
+
+
 def load(module: str, extra: str, user: str) -> Any:
     """Import a module of an optional library.
 
