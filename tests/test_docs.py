@@ -8,11 +8,13 @@ import contextlib
 import importlib.util
 import io
 import re
+import runpy
 import shlex
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from PIL import Image
 
 from fallow.cli import commands
 from fallow.replay.rules import RULES
@@ -108,6 +110,27 @@ def test_snippets_run(
         assert printed.getvalue(), f"snippet {number} prints nothing"
         if snippet.printed is not None:
             assert printed.getvalue() == snippet.printed
+
+
+def test_the_readme_is_short_and_its_film_small() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+    assert (ROOT / "docs" / "walker.gif").stat().st_size < 1_000_000
+
+
+def test_the_film_is_made_by_its_tool(tmp_path: Path) -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "walker_gif.py"))
+    tool["main"].__globals__.update(FROM_S=-0.1, TO_S=0.1)  # around the change
+    tool["main"](tmp_path / "film.gif")
+    with Image.open(tmp_path / "film.gif") as film:
+        assert film.n_frames == 4
+        film.seek(0)
+        before = film.convert("RGB")
+        film.seek(3)  # the weakened walker, on the right, has another colour
+        after = film.convert("RGB")
+    left, right = (0, 0, 320, 220), (320, 0, 640, 220)
+    new = set(dict(map(reversed, after.crop(right).getcolors(9999))))
+    assert new - set(dict(map(reversed, before.crop(right).getcolors(9999))))
+    assert before.crop(left).tobytes() != after.crop(left).tobytes()  # it walks
 
 
 def shell_lines(page: Path) -> list[str]:
