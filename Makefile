@@ -8,7 +8,7 @@ EXTRAS := .venv-extras
 TORCH := torch==2.13.0+cpu
 TORCH_OPTIONS :=
 
-.PHONY: help demo test test-extras test-gpu check fuzz bench clean
+.PHONY: help demo test test-extras test-gpu check docs fuzz bench clean
 
 help:
 	@echo "make demo    a paired study in small, in minutes (runs/demo/report.html)"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-extras   those that need torch (a CPU build), ray or a browser"
 	@echo "make test-gpu      compiled kernels beside plain forms, a fleet in a hurry (needs a GPU)"
 	@echo "make check   lint, formatting and types"
+	@echo "make docs    the documentation as a site (site/index.html)"
 	@echo "make fuzz    damaged logs, studies, folders and command lines, in minutes"
 	@echo "make bench   speed beside dm_control, a plain ring and ruptures.Pelt"
 	@echo "make clean   remove .venv and caches"
@@ -28,7 +29,7 @@ test: $(VENV)/.ready-test
 
 test-extras: $(EXTRAS)/.ready-test
 	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py \
-		tests/test_ray.py tests/test_report_browser.py
+		tests/test_ray.py tests/test_report_browser.py tests/test_docs.py
 
 # by the Python that has JAX for the card, e.g. make test-gpu PYTHON=python3; what is
 # held against the kernels multiplies in full precision
@@ -42,6 +43,10 @@ check: $(VENV)/.ready-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/.ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 SEED := 0
 fuzz: $(VENV)/.ready-test
@@ -63,13 +68,16 @@ $(VENV)/.ready-test: pyproject.toml constraints.txt tools/setup.sh
 	sh tools/setup.sh $(VENV) '.[test]'
 	touch $@ $(VENV)/.ready-demo
 
-# where the CPU build is not found, point TORCH_OPTIONS at PyTorch's own CPU index
-$(EXTRAS)/.ready-test: pyproject.toml constraints.txt tools/setup.sh
+$(VENV)/.ready-docs: pyproject.toml constraints.txt tools/setup.sh
+	sh tools/setup.sh $(VENV) '.[docs]'
+	touch $@
+
+$(EXTRAS)/.ready-test: pyproject.toml constraints.txt tools/setup.sh tools/install_torch.sh
 	sh tools/setup.sh $(EXTRAS) '.[test]'
-	$(EXTRAS)/bin/python -m pip install --quiet $(TORCH_OPTIONS) '$(TORCH)'
+	TORCH_OPTIONS='$(TORCH_OPTIONS)' sh tools/install_torch.sh $(EXTRAS) '$(TORCH)'
 	$(EXTRAS)/bin/python -m pip install --quiet $(TORCH_OPTIONS) -c constraints.txt \
-		'$(TORCH)' '.[ray,sb3,torchrl]'
+		'$(TORCH)' -e '.[ray,sb3,torchrl]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(EXTRAS) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(EXTRAS) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -30,6 +30,15 @@ def test_every_name_is_there_and_listed() -> None:
         _ = fallow.nonsense
 
 
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("fallow.dynamics.gym", "gymnasium"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.delitem(vars(fallow), "ShiftDynamics", raising=False)
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(ImportError, match=r"ShiftDynamics needs .*pip install .*gymn"):
+        _ = fallow.ShiftDynamics
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_parameter_is_documented(name: str) -> None:
     """By Args in the docstring, or, in a dataclass, in its source."""

@@ -2,13 +2,21 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import Run
 
 from fallow import cli
+from fallow.cli.commands import _command
+from fallow.core import extras
+from fallow.core.errors import FallowError
+
+ROOT = Path(__file__).parents[1]
 
 HEAVY = ("jax", "torch", "mujoco", "matplotlib", "dm_control", "gymnasium")
 
@@ -78,6 +86,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
         "reset",
         "curious",
         "matched",
+        "adaptive",
     ]
     assert names["studies"] == [
         "table1",
@@ -122,12 +131,60 @@ def test_version() -> None:
     assert fallow("--version").stdout.strip() == f"fallow {__version__}"
 
 
-def test_no_command_and_unknown_commands_say_what_there_is() -> None:
-    for arguments in ((), ("lst",)):
-        done = fallow(*arguments)
-        assert done.returncode == 2
-        assert "list" in done.stdout + done.stderr
-        assert "Traceback" not in done.stderr
+def test_no_command_says_what_to_try_first(run: Run) -> None:
+    code, out, _ = run()
+    assert code == 0
+    commands = re.findall(r"^  (fallow .*?)  ", out, re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        _command(command.split()[1:])  # each is known
+
+
+def test_an_unknown_command_says_what_there_is(capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(["lst"])
+    assert end.value.code == 2 and "list" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "types"),
+    [
+        ("study", ["[STR ...]", "--preset STR", "--out PATH", "--dry-run "]),
+        ("train", ["--rule [STR ...]", "--resume PATH", "--no-histories"]),
+        ("diagnose", ["[PATH ...]", "--lag-ms FLOAT", "--ci "]),
+    ],
+)
+def test_types_read_in_help(
+    command: str, types: list[str], capsys: pytest.CaptureFixture
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    shown = capsys.readouterr().out
+    assert "None}" not in shown and "--no-ci" not in shown
+    assert [text for text in types if text not in shown] == []
+
+
+def test_optional_and_several_values_are_read() -> None:
+    study = _command(["study", "merge", "a", "b", "--out", "None"])
+    assert study.name == ("merge", "a", "b") and study.out == Path("None")
+    train = _command(["train", "--rule", "passive", "recency"])
+    assert train.rule == ("passive", "recency") and train.resume is None
+
+
+def test_a_missing_library_is_named_with_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The libraries themselves: PyPI does not have Fallow."""
+    listed = ["numpy>=2", "jax<1,>=0.10; extra == 'fleet'", "h5py; extra == 'logs'"]
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: listed)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    python = f"{sys.executable} -m pip install"
+    assert extras.install_command("fleet") == f"{python} 'jax<1,>=0.10'"
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: [])
+    monkeypatch.setattr(shutil, "which", lambda name: sys.executable)
+    assert extras.install_command("gym") == f"pip install -e '{ROOT}[gym]'"
+    with pytest.raises(FallowError, match="a test needs the library 'no_such'; inst"):
+        extras.load("no_such.module", "gym", "a test")
 
 
 def test_demo_tells_and_draws(tmp_path: Path) -> None:

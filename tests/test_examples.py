@@ -1,7 +1,5 @@
 """Every example runs as its first lines say."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -29,17 +27,3 @@ def test_all_examples_are_run() -> None:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_example(name: str, tmp_path: Path) -> None:
     assert EXPECTED[name] in output_of_example(name, tmp_path)
-
-
-def test_the_readme_runs(tmp_path: Path) -> None:
-    """Its Python blocks, in order, after the walker's demo has written its history."""
-    readme = (EXAMPLES.parent / "README.md").read_text()
-    blocks = [part.split("```")[0] for part in readme.split("```python\n")[1:]]
-    assert len(blocks) == 4
-    code = "from fallow.cli import main\nmain(['demo', '--walker'])\n" + "\n".join(
-        blocks
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr

@@ -56,6 +56,23 @@ def test_without_a_terminal_there_are_lines(study, capsys) -> None:
     assert lines[1] == "000.agent is bad"
 
 
+def test_quiet_prints_nothing(study, capsys) -> None:
+    with StudyView(study.folder, quiet=True) as view:
+        for event in events(study):
+            view(event)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_status_for_programs(study, run) -> None:
+    events(study)
+    code, out, _ = run("status", study.folder, "--json")
+    status = json.loads(out)
+    assert code == 0 and status["study"] == "shown"
+    assert sum(status["branches"].values()) == 4
+    assert [fleet["state"] for fleet in status["fleets"]] == ["left", "stopped"]
+    assert status["fleets"][1]["frame"] == 13_000
+
+
 def test_on_a_terminal_there_are_bars_with_the_time_left(study, monkeypatch) -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=120)

@@ -62,7 +62,13 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'fallow' has no attribute '{name}'")
-    value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    try:
+        module = importlib.import_module(_PUBLIC[name])
+    except ModuleNotFoundError as error:
+        from fallow.core.extras import explained
+
+        raise explained(error, f"fallow.{name}") from None
+    value = getattr(module, name)
     globals()[name] = value
     return value
 

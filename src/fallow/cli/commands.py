@@ -10,6 +10,7 @@ import tyro
 from fallow import __version__
 from fallow.cli.demo import DemoCommand
 from fallow.cli.diagnose import DiagnoseCommand
+from fallow.cli.help_types import REGISTRY
 from fallow.cli.list import ListCommand
 from fallow.cli.report import ReportCommand
 from fallow.cli.simulate import SimulateCommand
@@ -21,6 +22,21 @@ from fallow.core.text import printable
 
 MAX_SENTENCE = 1500
 """Characters of an error that are shown; it may name what a file contains."""
+
+
+FIRST = f"""\
+Fallow {__version__}
+Which past experience should a learning robot keep after its body changed?
+
+Try first:
+  fallow demo --walker             a walker that loses half its strength, in seconds
+  fallow demo                      a paired study in small, in minutes
+  fallow diagnose LOG              did the actuators change? npz, CSV, ROS bags and more
+  fallow list                      tasks, changes, rules, agents, studies, log formats
+  fallow study table1 --dry-run    what a whole study takes on this machine
+
+fallow --help shows all commands, fallow COMMAND --help the options of one.
+"""
 
 
 class CommandLike(Protocol):
@@ -51,6 +67,9 @@ def run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name may not fit its encoding
             stream.reconfigure(errors="backslashreplace")
+    if not arguments:
+        print(FIRST, end="")
+        return 0
     if arguments[:1] == ["--version"]:
         print(f"fallow {__version__}")
         return 0
@@ -70,9 +89,11 @@ def _command(arguments: list[str]) -> CommandLike:
         prog="fallow",
         description=(
             "Which of its past experience should a learning robot keep after its "
-            "body changed?"
+            "body changed? `fallow --version` prints the version."
         ),
         args=arguments,
+        config=(tyro.conf.FlagCreatePairsOff,),
+        registry=REGISTRY,
     )
 
 

@@ -1,9 +1,14 @@
 """`fallow status`: how far a study is."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import tyro
+
+if TYPE_CHECKING:
+    from fallow.study.status import Status
 
 
 @dataclass(frozen=True)
@@ -12,6 +17,8 @@ class StatusCommand:
 
     folder: tyro.conf.Positional[Path]
     """Of the study."""
+    json: bool = False
+    """Print it as JSON."""
 
     def run(self) -> None:
         from rich.console import Console
@@ -19,4 +26,35 @@ class StatusCommand:
         from fallow.console.study import show_status
         from fallow.study.status import status_of
 
-        show_status(status_of(self.folder), Console(highlight=False))
+        status = status_of(self.folder)
+        if self.json:
+            print(json.dumps(_numbers(status), indent=1))
+        else:
+            show_status(status, Console(highlight=False))
+
+
+def _numbers(status: "Status") -> dict[str, Any]:
+    """Where a study stands, for programs."""
+    states = ("done", "running", "stopped", "left", "failed")
+    return {
+        "study": status.plan.name,
+        "branches": {state: status.n_branches(state) for state in states},
+        "is_running": status.is_running,
+        "is_done": status.is_done,
+        "updates_done": status.updates_done,
+        "updates_total": status.updates_total,
+        "updates_per_s": status.updates_per_s,
+        "seconds_left": status.seconds_left,
+        "fleets": [
+            {
+                "id": each.fleet.id,
+                "state": each.state,
+                "stage": each.stage,
+                "frame": each.frame,
+                "until_frame": each.until_frame,
+                "branches": len(each.fleet.branches),
+                "spent_s": {stage: dict(s) for stage, s in each.spent_s.items()},
+            }
+            for each in status.fleets
+        ],
+    }

@@ -42,7 +42,7 @@ class StudyCommand:
     seeds_per_fleet: int | None = None
     """Train so many seeds together; 0: what fits."""
     engine: str = "local"
-    """Who runs it: local, or ray (a cluster; `fallow[ray]`)."""
+    """Who runs it: local, or ray (a cluster; extra `ray`)."""
     address: str | None = None
     """Of the Ray cluster; else one is started on this machine."""
     cache: Path | None = None
@@ -51,6 +51,8 @@ class StudyCommand:
     """Run programs from a --cache folder that another machine or user filled."""
     dry_run: bool = False
     """Print branches, fleets, updates, memory and time, and train nothing."""
+    quiet: bool = False
+    """Print the path of the results only."""
 
     def run(self) -> None:
         if self.name[:1] in (("merge",), ("share",)):
@@ -77,7 +79,7 @@ class StudyCommand:
 
         keep_compiled(self.cache, self.trust_cache)
         go_on = f"fallow study --resume {folder}"
-        with resume_hint(go_on), StudyView(folder) as view:
+        with resume_hint(go_on), StudyView(folder, self.quiet) as view:
             run_study(plan, folder, view, self.engine, self.address, self.trunks)
 
     def _plan(self) -> "Plan":

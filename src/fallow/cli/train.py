@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FROM_0 = ("save_frames", "offset_frames")
 """Numbers that may be 0."""
-OF_A_START = ("resume", "cache", "trust_cache", "tensorboard")
+OF_A_START = ("resume", "cache", "trust_cache", "tensorboard", "quiet")
 """Options that may change from one start of a run to the next."""
 
 
@@ -61,6 +61,8 @@ class TrainCommand:
     """Folder of compiled programs, which can be carried to another machine."""
     trust_cache: bool = False
     """Run programs from a --cache folder that another machine or user filled."""
+    quiet: bool = False
+    """Print the path of the results only."""
 
     def run(self) -> None:
         need_jax()
@@ -74,7 +76,8 @@ class TrainCommand:
         folder = self.resume or self.out
         run = runs.Run.read(folder) if self.resume else self._run()
         events = folder / "events" if self.tensorboard else None
-        with resume_hint(f"fallow train --resume {folder}"), TrainingBar(events) as bar:
+        view = TrainingBar(events, self.quiet)
+        with resume_hint(f"fallow train --resume {folder}"), view as bar:
             table = runs.train(run, folder, bar)
         print(f"results: {table}")
 

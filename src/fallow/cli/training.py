@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fallow.cli import INTERRUPTED
 from fallow.core.errors import FallowError, RunError
+from fallow.core.extras import install_command
 
 
 def need_jax() -> None:
@@ -14,7 +15,8 @@ def need_jax() -> None:
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise FallowError(
-            f"training needs {', '.join(missing)}: pip install 'fallow[fleet]'"
+            f"training needs {', '.join(missing)}; install with "
+            f"{install_command('fleet')}"
         )
 
 

@@ -29,9 +29,10 @@ class StudyView:
     Without a terminal there are only these lines.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, quiet: bool = False) -> None:
         self._folder = folder
         self._console = Console()
+        self._console.quiet = quiet
         self._looked_s = 0.0
         self._bars = Progress(
             TextColumn("{task.description}"),
@@ -39,7 +40,7 @@ class StudyView:
             TextColumn("{task.percentage:3.0f} %"),
             TextColumn("{task.fields[note]}"),
             console=self._console,
-            disable=not self._console.is_terminal,
+            disable=quiet or not self._console.is_terminal,
         )
         self._whole = self._bars.add_task("study", total=1.0, note="")
         self._fleet = self._bars.add_task("fleet", total=1.0, note="")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fallow.agents.progress import Progress as TrainingProgress
-from fallow.core.errors import FallowError
+from fallow.core.extras import load
 
 MOST_SHOWN = 12
 """Branches whose own return is on a line."""
@@ -21,8 +21,9 @@ class TrainingBar:
     Evaluations are lines above the bar; without a terminal there are only these.
     """
 
-    def __init__(self, events: Path | None = None) -> None:
+    def __init__(self, events: Path | None = None, quiet: bool = False) -> None:
         self._console = Console()
+        self._console.quiet = quiet
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -30,7 +31,7 @@ class TrainingBar:
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             console=self._console,
-            disable=not self._console.is_terminal,
+            disable=quiet or not self._console.is_terminal,
         )
         self._line = self._bar.add_task("training", total=None, frames="", rate="")
         self._events = event_writer(events) if events else None
@@ -80,13 +81,8 @@ def _write_numbers(events: Any, numbers: Mapping[str, Any], frame: int) -> None:
 
 def event_writer(folder: Path) -> Any:
     """A writer of TensorBoard's event files."""
-    try:
-        from tensorboardX import SummaryWriter
-    except ImportError:
-        raise FallowError(
-            "event files need tensorboardX: pip install 'fallow[tensorboard]'"
-        ) from None
-    return SummaryWriter(str(folder))
+    library = load("tensorboardX", "tensorboard", "--tensorboard")
+    return library.SummaryWriter(str(folder))
 
 
 def _words(returns: np.ndarray) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.progress import EvaluationResult, Progress
 from fallow.core.errors import FallowError
+from fallow.core.extras import load
 from fallow.core.lock import lock
 from fallow.core.registry import Registry
 from fallow.dynamics import TASKS
@@ -126,10 +127,7 @@ def run_ray(study: Study, on_event: OnEvent, address: str | None = None) -> None
 
     A fleet whose worker dies is given to another, which goes on from its checkpoint.
     """
-    try:
-        import ray
-    except ImportError:
-        raise FallowError("engine 'ray' needs ray: pip install 'fallow[ray]'") from None
+    ray = load("ray", "ray", "engine 'ray'")
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False)
     needs = {"num_gpus": 1} if ray.cluster_resources().get("GPU") else {"num_cpus": 1}

@@ -1,6 +1,5 @@
 """What a reader is."""
 
-import importlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fallow.core.errors import FallowError
+from fallow.core.extras import load
 from fallow.core.text import printable
 from fallow.logs.columns import Columns
 from fallow.logs.limits import Budget, is_regular, require_regular
@@ -63,17 +63,7 @@ def read_json(path: Path) -> Any:
 
 def needs(module: str, extra: str) -> Any:
     """Import an optional library, or say how to get it."""
-    library = module.split(".")[0]
-    try:
-        importlib.import_module(library)
-    except ModuleNotFoundError as error:
-        if error.name != library:
-            raise
-        raise FallowError(
-            f"this log needs the library '{library}'; install it with "
-            f"pip install 'fallow[{extra}]'"
-        ) from None
-    return importlib.import_module(module)
+    return load(module, extra, "this log")
 
 
 def reason_of(error: BaseException) -> str:

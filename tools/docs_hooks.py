@@ -1,0 +1,94 @@
+"""Hooks of `mkdocs build`: linked files outside docs/, and generated tables.
+
+A link that leaves docs/ (`../results/README.md`) works on the repository's own pages.
+In the site the file it names lies at its path in the repository, and the link follows.
+"""
+
+import os
+import posixpath
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+LINK = re.compile(r"(\]\()([^)\s]+)(\))")
+NAMES, HELP = "<!-- fallow list -->", re.compile(r"<!-- fallow (\w+) --help -->")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add every file outside docs/ that a page links to, also through another."""
+    waiting = [f"docs/{file.src_uri}" for file in files.documentation_pages()]
+    seen = set(waiting)
+    while waiting:
+        page = waiting.pop()
+        for _, link, _ in LINK.findall((ROOT / page).read_text(encoding="utf-8")):
+            path = repository_path(page, link)
+            if path is None or path in seen or path.startswith("docs/"):
+                continue
+            seen.add(path)
+            source = str(ROOT / path)
+            files.append(File.generated(config, path, abs_src_path=source))
+            if path.endswith(".md"):
+                waiting.append(path)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Point links at their places in the site, and fill in generated tables."""
+    uri = page.file.src_uri
+    source = f"docs/{uri}" if (ROOT / "docs" / uri).exists() else uri
+
+    def moved(match: re.Match[str]) -> str:
+        path = repository_path(source, match[2])
+        if path is None:
+            return match[0]
+        target = posixpath.relpath(path.removeprefix("docs/"), posixpath.dirname(uri))
+        anchor = match[2].partition("#")[2]
+        return f"{match[1]}{target}{'#' + anchor if anchor else ''}{match[3]}"
+
+    markdown = LINK.sub(moved, markdown)
+    if NAMES in markdown:
+        markdown = markdown.replace(NAMES, names())
+    return HELP.sub(lambda match: help_of(match[1]), markdown)
+
+
+def repository_path(page: str, link: str) -> str | None:
+    """Path in the repository of what a page's relative link names; None for others.
+
+    A study's folder stands for its page.
+    """
+    path = link.partition("#")[0]
+    if not path or "://" in path or path.startswith("mailto:"):
+        return None
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(page), path))
+    if (ROOT / path).is_dir():
+        path = f"{path}/report.html"
+    return path if (ROOT / path).exists() else None
+
+
+def names() -> str:
+    """Everything that is chosen by name, a table a kind."""
+    from fallow.cli.list import summaries
+
+    tables = []
+    for group, entries in summaries().items():
+        rows = [f"| `{name}` | {summary} |" for name, summary in entries.items()]
+        tables.append(f"## {group.capitalize()}\n\n| name | |\n| --- | --- |")
+        tables[-1] += "\n" + "\n".join(rows)
+    return "\n\n".join(tables)
+
+
+def help_of(command: str) -> str:
+    """What `fallow COMMAND --help` prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "fallow.cli", command, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "100"},
+    )
+    return f"```text\n{done.stdout.strip()}\n```"
