@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fallow.report.cells import Number, ReportTable
-from fallow.report.comparing import AUC, Line, differences_table
 from fallow.report.paper import (
     RECURRENCE_TEXT,
     SWEEP,
@@ -13,6 +12,7 @@ from fallow.report.paper import (
     WINDOW_TEXT,
     Published,
 )
+from fallow.report.table_builders import AUC, Line, differences_table
 from fallow.study.estimator import RECENCY
 from fallow.study.statistics import (
     BASELINE,

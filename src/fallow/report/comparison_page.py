@@ -1,10 +1,12 @@
 """Two studies side by side, on one page of the same kind."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fallow.report.cells import MeanCell, ReportTable, TableCell, Words, digits_for
-from fallow.report.comparing import sign_words
+from fallow.report.figures.report_figure import ReportFigure, file_name
+from fallow.report.figures.return_curves import return_figures
 from fallow.report.names import (
     baseline_of,
     condition_name,
@@ -12,16 +14,10 @@ from fallow.report.names import (
     rule_order,
     setting_order,
 )
-from fallow.report.pictures import return_pictures
-from fallow.report.saving import Picture, file_name
-from fallow.report.study_page import (
-    HOW_TO_READ,
-    RETURNS,
-    Content,
-    Section,
-    verdict_of,
-    write_page,
-)
+from fallow.report.page import PageContent, PageTable, write_page
+from fallow.report.sections import return_section
+from fallow.report.study_page import answer_of
+from fallow.report.table_builders import sign_words
 from fallow.study.results import StudyResults, read_study_results
 from fallow.study.statistics import Setting, difference
 from fallow.study.summary import Summary
@@ -30,7 +26,7 @@ NO_OVERLAP = "The two studies have no setting and rule in common."
 NOTES = (
     "Differences are paired by seed and trunk within a study, mean ± s.e. over its "
     "seeds. Same sign: whether both means lie on one side of 0, even where an interval "
-    "holds 0.",
+    "contains 0.",
 )
 
 
@@ -42,39 +38,40 @@ def write_comparison(
     Raises:
         FallowError: as `read_study_results` does, for one of them.
     """
-    studies = (
-        read_study_results(folder, until_frame),
-        read_study_results(other, until_frame),
-    )
-    second = file_name(studies[1].name)
-    return write_page(
-        content_of(*studies), studies[0].folder / f"compare-{second}.html"
-    )
+    one, second = (read_study_results(path, until_frame) for path in (folder, other))
+    path = one.folder / f"compare-{file_name(second.name)}.html"
+    return write_page(content_of(one, second), path)
 
 
-def content_of(one: StudyResults, other: StudyResults) -> Content:
-    """Both verdicts, the differences they share, and their returns."""
+def content_of(one: StudyResults, other: StudyResults) -> PageContent:
+    """The findings of both, the differences that both have, and their returns."""
     names = [one.name, other.name]
     if names[0] == names[1]:
         names = [f"{study.name} ({study.folder})" for study in (one, other)]
     table = differences(one, other, names)
-    return Content(
+    answers = [
+        answer_of(study, title, name="")
+        for study, title in zip((one, other), names, strict=True)
+    ]
+    caveats = [
+        f"{answer.title}: {line}"
+        for answer in answers
+        for line in (*answer.caveats, *answer.missing)
+    ]
+    return PageContent(
         title=" and ".join(names),
         about="Two studies side by side",
-        verdicts=[
-            verdict_of(study, name)
-            for study, name in zip((one, other), names, strict=True)
-        ],
-        tables=[table] if table.rows else [],
-        sections=[_returns((one, other), names)],
-        notes=() if table.rows else (NO_OVERLAP,),
+        answers=answers,
+        tables=[PageTable(table)] if table.rows else [],
+        sections=[return_section(_figures((one, other), names))],
+        caveats=caveats if table.rows else [NO_OVERLAP, *caveats],
     )
 
 
 def differences(
     one: StudyResults, other: StudyResults, names: Sequence[str]
 ) -> ReportTable:
-    """What every rule gained over the baseline, in both studies."""
+    """Differences of every rule from the baseline, in both studies."""
     found: list[tuple[Setting, str, str, list[Summary]]] = []
     both = [study.returns for study in (one, other)]
     for setting in sorted(
@@ -85,13 +82,13 @@ def differences(
         for rule in sorted(rules - {against}, key=rule_order):
             if against is None:
                 continue
-            pair = [difference(own, setting, rule, against) for own in both]
-            if all(own.mean is not None for own in pair):
+            pair = [difference(returns, setting, rule, against) for returns in both]
+            if all(gap.mean is not None for gap in pair):
                 found.append((setting, rule, against, pair))
-    digits = digits_for([own.mean for *_, pair in found for own in pair])
+    digits = digits_for([gap.mean for *_, pair in found for gap in pair])
     rows = tuple(_row(*line, digits) for line in found)
     head = ("Where", "Change", "Difference", *names, "same sign")
-    return ReportTable("What each rule gained, in both studies", head, rows, NOTES, 3)
+    return ReportTable("Differences in both studies", head, rows, NOTES, 3)
 
 
 def _row(
@@ -102,27 +99,26 @@ def _row(
         Words(place),
         Words(condition_name(setting.condition)),
         Words(f"{rule_name(rule)} - {rule_name(against)}"),
-        *(MeanCell.of(own, digits, signed=True) for own in pair),
+        *(MeanCell.of(gap, digits, signed=True) for gap in pair),
         Words(sign_words(pair[0].mean, pair[1].mean, digits)),
     )
 
 
-def _returns(studies: Sequence[StudyResults], names: Sequence[str]) -> Section:
-    """Pictures of both studies, those of one setting next to each other."""
-    drawn = [
-        {picture.title: picture for picture in return_pictures(study)}
-        for study in studies
+def _figures(
+    studies: Sequence[StudyResults], names: Sequence[str]
+) -> list[ReportFigure]:
+    """Figures of both studies, those of one setting next to each other."""
+    by_title = [
+        {figure.title: figure for figure in return_figures(study)} for study in studies
     ]
-    titles = dict.fromkeys(title for own in drawn for title in own)
-    shown = [
-        Picture(
-            f"compare-{place}-{own[title].name}",
-            f"{title}, {name}",
-            own[title].caption,
-            own[title].figure,
+    titles = dict.fromkeys(title for figures in by_title for title in figures)
+    return [
+        replace(
+            figures[title],
+            name=f"compare-{place}-{figures[title].name}",
+            title=f"{title}, {name}",
         )
         for title in titles
-        for place, (own, name) in enumerate(zip(drawn, names, strict=True), start=1)
-        if title in own
+        for place, (figures, name) in enumerate(zip(by_title, names, strict=True), 1)
+        if title in figures
     ]
-    return Section(RETURNS, HOW_TO_READ[RETURNS], shown)
