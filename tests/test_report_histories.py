@@ -111,8 +111,9 @@ def test_a_run_that_ended_between_two_worlds_is_told_up_to_there() -> None:
 
 
 def test_ages_that_cannot_be_told() -> None:
-    with pytest.raises(FallowError, match="model's error"):
-        sampled_ages(TRUNK, BRANCH, "graded", [at(1)])
+    for rule in ("graded", "curious", "adaptive"):
+        with pytest.raises(FallowError, match="model's error"):
+            sampled_ages(TRUNK, BRANCH, rule, [at(1)])
     with pytest.raises(FallowError, match="ends before"):
         sampled_ages(TRUNK, BRANCH, "passive", [at(7)])
     alone = History(BRANCH.header, BRANCH.episodes[1:])

@@ -21,7 +21,7 @@ class TableCell(Protocol):
 
 
 @dataclass(frozen=True)
-class Words:
+class TextCell:
     """A cell of text; a repeated label may stay blank."""
 
     words: str = ""
@@ -35,7 +35,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberCell:
     """One number; a dash where there is none."""
 
     value: float | None
@@ -87,7 +87,7 @@ class MeanCell:
 
 
 @dataclass(frozen=True)
-class Span:
+class IntervalCell:
     """An interval; a dash where there is none."""
 
     ends: tuple[float, float] | None
@@ -104,7 +104,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Count:
+class CountCell:
     """So many of so many; a dash where there is nothing to count."""
 
     n: int

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fallow.report.cells import MeanCell, ReportTable, TableCell, Words, digits_for
+from fallow.report.cells import MeanCell, ReportTable, TableCell, TextCell, digits_for
 from fallow.report.figures.report_figure import ReportFigure, file_name
 from fallow.report.figures.return_curves import return_figures
 from fallow.report.names import (
@@ -96,11 +96,11 @@ def _row(
 ) -> tuple[TableCell, ...]:
     place = f"{setting.task}, {setting.agent}, {setting.preset}"
     return (
-        Words(place),
-        Words(condition_name(setting.condition)),
-        Words(f"{rule_name(rule)} - {rule_name(against)}"),
+        TextCell(place),
+        TextCell(condition_name(setting.condition)),
+        TextCell(f"{rule_name(rule)} - {rule_name(against)}"),
         *(MeanCell.of(gap, digits, signed=True) for gap in pair),
-        Words(sign_words(pair[0].mean, pair[1].mean, digits)),
+        TextCell(sign_words(pair[0].mean, pair[1].mean, digits)),
     )
 
 

@@ -1,13 +1,13 @@
 """The findings as a table: mean, IQM, difference and probability of improvement."""
 
 from fallow.report.cells import (
-    Count,
+    CountCell,
+    IntervalCell,
     MeanCell,
-    Number,
+    NumberCell,
     ReportTable,
-    Span,
     TableCell,
-    Words,
+    TextCell,
 )
 from fallow.report.findings import (
     Finding,
@@ -57,20 +57,26 @@ def _rows(
     rows = []
     for index, (rule, finding) in enumerate(compared.items()):
         reached = part.reached[rule]
-        cells: list[TableCell] = [Words(name, blank=index > 0) for name in names]
-        cells += [Words(rule_name(rule)), MeanCell.of(reached, digits)]
-        cells.append(Number(interquartile_mean(reached.values), digits))
+        cells: list[TableCell] = [TextCell(name, blank=index > 0) for name in names]
+        cells += [TextCell(rule_name(rule)), MeanCell.of(reached, digits)]
+        cells.append(NumberCell(interquartile_mean(reached.values), digits))
         rows.append((*cells, *_difference(finding, digits)))
     return rows
 
 
 def _difference(finding: Finding | None, digits: int) -> tuple[TableCell, ...]:
     if finding is None:
-        return MeanCell(None), Span(None), Count(0, 0), Number(None), Words()
+        return (
+            MeanCell(None),
+            IntervalCell(None),
+            CountCell(0, 0),
+            NumberCell(None),
+            TextCell(),
+        )
     return (
         MeanCell.of(finding.difference, digits, signed=True),
-        Span(finding.interval, digits),
-        Count(*finding.signs),
-        Number(finding.improvement),
-        Words("equal" if finding.equal else certainty(finding)),
+        IntervalCell(finding.interval, digits),
+        CountCell(*finding.signs),
+        NumberCell(finding.improvement),
+        TextCell("equal" if finding.equal else certainty(finding)),
     )

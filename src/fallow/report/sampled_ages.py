@@ -35,7 +35,7 @@ class SampledAges:
 def is_known(rule: str) -> bool:
     """Whether what a rule samples follows from a history alone."""
     parsed = Rule.parse(rule)
-    return not (parsed.needs_errors or parsed.needs_visits)
+    return not (parsed.needs_errors or parsed.needs_visits or parsed.needs_tracker)
 
 
 def sampled_ages(
@@ -46,13 +46,13 @@ def sampled_ages(
     The rule begins with the branch; the trunk, if any, was stored before it.
 
     Raises:
-        FallowError: the rule weighs by errors, no frame is in the history, or its
-            worlds do not step together.
+        FallowError: histories do not hold what the rule weighs by, no frame is in the
+            history, or its worlds do not step together.
     """
     if not is_known(rule):
         raise FallowError(
-            f"rule '{rule}' weighs steps by the model's error or its visits, which no "
-            "history holds; read the recorded stale share instead"
+            f"rule '{rule}' weighs steps by the model's error, by visits or by labels of "
+            "a tracker, which no history holds; read the recorded stale share instead"
         )
     frames_per_step = branch.header.frames_per_step
     wanted = sorted(set(frames))

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from fallow.report.cells import (
     DASH,
-    Count,
+    CountCell,
+    IntervalCell,
     MeanCell,
-    Number,
+    NumberCell,
     ReportTable,
-    Span,
     TableCell,
-    Words,
+    TextCell,
 )
 from fallow.report.names import condition_name
 from fallow.report.paper import (
@@ -144,24 +144,24 @@ def _decision(one: SelectorResult) -> tuple[TableCell, ...]:
     put = [None if c.error is None else c.episode + c.error for c in one.changes]
     decision = one.decision
     return (
-        Words(condition_name(one.case.setting.condition)),
-        Number(one.case.seed, 0),
-        Number(one.n_episodes, 0),
+        TextCell(condition_name(one.case.setting.condition)),
+        NumberCell(one.case.seed, 0),
+        NumberCell(one.n_episodes, 0),
         _listed([change.episode for change in one.changes]),
         _listed(put),
-        Number(one.n_false, 0),
-        Number(decision.magnitude.value),
-        Span(decision.interval, 2),
-        Number(decision.auc.value),
-        Words(one.chosen),
+        NumberCell(one.n_false, 0),
+        NumberCell(decision.magnitude.value),
+        IntervalCell(decision.interval, 2),
+        NumberCell(decision.auc.value),
+        TextCell(one.chosen),
         MeanCell(one.advantage, signed=True),
-        Words(RIGHT[one.right]),
+        TextCell(RIGHT[one.right]),
     )
 
 
-def _listed(episodes: Sequence[int | None]) -> Words:
+def _listed(episodes: Sequence[int | None]) -> TextCell:
     known = dict.fromkeys(str(one) for one in episodes if one is not None)
-    return Words(", ".join(known) or DASH)
+    return TextCell(", ".join(known) or DASH)
 
 
 def _row(
@@ -181,18 +181,18 @@ def _row(
     auc = _mean([one.decision.auc.value for one in members])
     true_auc = _mean([_true_auc(one) for one in members])
     return (
-        Words(name),
-        Number(len(members), 0),
-        Count(sum(change.found for change in changes), len(changes)),
-        Number(sum(one.n_false for one in members), 0),
-        Number(_median([change.error for change in changes]), 1),
-        Number(_median([change.delay for change in changes]), 1),
-        Number(magnitude if alike else None),
-        Number(ESTIMATED_MAGNITUDE.get(bar.condition or "")),
-        Number(auc if alike else None),
-        Number(true_auc if alike else None),
-        Count(bar.n_right, bar.n),
-        Count(*paper),
+        TextCell(name),
+        NumberCell(len(members), 0),
+        CountCell(sum(change.found for change in changes), len(changes)),
+        NumberCell(sum(one.n_false for one in members), 0),
+        NumberCell(_median([change.error for change in changes]), 1),
+        NumberCell(_median([change.delay for change in changes]), 1),
+        NumberCell(magnitude if alike else None),
+        NumberCell(ESTIMATED_MAGNITUDE.get(bar.condition or "")),
+        NumberCell(auc if alike else None),
+        NumberCell(true_auc if alike else None),
+        CountCell(bar.n_right, bar.n),
+        CountCell(*paper),
     )
 
 

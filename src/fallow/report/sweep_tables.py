@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fallow.report.cells import Number, ReportTable
+from fallow.report.cells import NumberCell, ReportTable
 from fallow.report.paper import (
     RECURRENCE_TEXT,
     SWEEP,
@@ -94,7 +94,7 @@ def _lines(returns: Returns, name: str, setting: Setting) -> list[tuple[Order, L
         windows = {RECENCY: window_of(RECENCY)}
     paper = None if name == "window" else published(condition, setting.trunk_set)
     auc, paper_auc = setting_auc(returns, setting), SWEEP_AUC.get(condition)
-    extra = (Number(auc), Number(paper_auc))
+    extra = (NumberCell(auc), NumberCell(paper_auc))
     return [
         (
             (knob, window, setting.trunk_set),

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fallow.report.cells import (
-    Count,
+    CountCell,
+    IntervalCell,
     MeanCell,
-    Number,
+    NumberCell,
     ReportTable,
-    Span,
     TableCell,
-    Words,
+    TextCell,
     digits_for,
 )
 from fallow.report.names import condition_name, rule_name
@@ -71,22 +71,22 @@ def values_table(
     with_auc = any(e.auc is not None or e.paper_auc is not None for e in entries)
 
     def row(
-        labels: Sequence[Words],
+        labels: Sequence[TextCell],
         whose: str,
         auc: float | None,
         values: Iterable[TableCell],
     ) -> tuple[TableCell, ...]:
-        names = (*labels, Words(whose)) if with_paper else labels
-        return *names, *((Number(auc),) if with_auc else ()), *values
+        names = (*labels, TextCell(whose)) if with_paper else labels
+        return *names, *((NumberCell(auc),) if with_auc else ()), *values
 
     rows = []
     for entry in entries:
         ours = [_estimate(entry.ours.get(rule), digits, signed) for rule in rules]
-        labels = [Words(label) for label in entry.labels]
+        labels = [TextCell(label) for label in entry.labels]
         rows.append(row(labels, OURS, entry.auc, ours))
         if entry.paper:
             paper = [_published(entry.paper.get(r), digits, signed) for r in rules]
-            labels = [Words(label, blank=True) for label in entry.labels]
+            labels = [TextCell(label, blank=True) for label in entry.labels]
             rows.append(row(labels, PAPER, entry.paper_auc, paper))
     columns = (*head, *((WHOSE,) if with_paper else ()))
     return ReportTable(
@@ -118,14 +118,17 @@ def differences_table(
     rows = []
     for line, gap, less in zip(lines, found, less_none, strict=True):
         name = f"{rule_name(line.rule)} - {rule_name(line.against)}"
-        cells: list[TableCell] = [Words(text) for text in (*line.labels, name)]
+        cells: list[TableCell] = [TextCell(text) for text in (*line.labels, name)]
         cells += [*line.extra, MeanCell.of(gap, digits, signed=True)]
         if with_paper:
             cells.append(_published(line.published, digits, signed=True))
             paper_sign = line.published.sign if line.published else 0
-            cells.append(Words(sign_words(gap.mean, paper_sign, digits)))
-        cells += [Span(gap.interval, digits), Span(gap.bootstrap, digits)]
-        cells.append(Count(gap.n_positive, gap.n))
+            cells.append(TextCell(sign_words(gap.mean, paper_sign, digits)))
+        cells += [
+            IntervalCell(gap.interval, digits),
+            IntervalCell(gap.bootstrap, digits),
+        ]
+        cells.append(CountCell(gap.n_positive, gap.n))
         if with_less_none:
             cells.append(_estimate(less, digits, signed=True))
         rows.append(tuple(cells))

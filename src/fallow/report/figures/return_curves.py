@@ -14,7 +14,7 @@ from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import Drift
 from fallow.report.cells import digits_for, number
 from fallow.report.figures.report_figure import ReportFigure, file_name
-from fallow.report.names import condition_name, rule_name, rule_order
+from fallow.report.names import condition_name, rule_name, rule_order, setting_order
 from fallow.study.results import StudyResults
 from fallow.study.statistics import Setting
 from fallow.study.summary import standard_error
@@ -166,7 +166,7 @@ def rows_by_setting(study: StudyResults) -> list[tuple[Setting, str, list[Result
     groups: dict[Setting, list[ResultRow]] = defaultdict(list)
     for row in study.rows:
         groups[study.setting(row)].append(row)
-    settings = list(groups)
+    settings = sorted(groups, key=setting_order)
     return [(one, _named(one, settings), groups[one]) for one in settings]
 
 

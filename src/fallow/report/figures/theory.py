@@ -36,10 +36,10 @@ def theory_figures(study: StudyResults) -> list[ReportFigure]:
         return []
     noise_std, n_agree = fitted_noise(cases)
     fitted = (
-        f"The noise of one transition is the only number fitted ({noise_std:.3g}, in "
-        "units of M); with it the sign is as measured in "
-        f"{n_agree} of {len(cases)} cases. Hollow marks: twice the standard error "
-        "holds 0, or there is one seed."
+        f"The noise of one transition is the only fitted number ({noise_std:.3g}, in "
+        "units of M); with it, theory and measurement have the same sign in "
+        f"{n_agree} of {len(cases)} cases. Hollow marks: 0 is within two standard "
+        "errors, or there is one seed."
     )
     return [
         ReportFigure(
@@ -53,8 +53,9 @@ def theory_figures(study: StudyResults) -> list[ReportFigure]:
         ReportFigure(
             "theory-advantage",
             "Theory against measurement",
-            "ΔE, eq. (5), is by how much the full buffer's error exceeds the window's. "
-            "If the theory is right marks lie in the lower left and upper right.",
+            "ΔE, eq. (5), is the error of the full buffer less that of the window. "
+            "Where the theory agrees with the measurement, marks are in the lower left "
+            "or upper right.",
             against_advantage(cases, noise_std),
         ),
     ]
