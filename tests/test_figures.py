@@ -302,6 +302,7 @@ def test_rules_differ_in_colour_and_without_it() -> None:
     signs = {(str(look.dash), look.marker, look.hollow) for look in found.values()}
     assert len(signs) == len(found)
     assert len({found[rule].colour for rule in RULES}) == len(RULES)
+    assert all(RULES[rule].label and RULES[rule].colour for rule in RULES)
     paper = [to_rgb(found[rule].colour) for rule in list(found)[:4]]
     for eye in (np.eye(3), DEUTERANOPE):
         seen = np.array(paper) ** 2.2 @ eye.T
@@ -359,6 +360,7 @@ def test_points_say_their_values_where_they_are() -> None:
         ("recency:window_transitions=20000", "Recency (window 20k)"),
         ("recency:window_transitions=2048", "Recency (window 2,048)"),
         ("reset", "Reset-once"),
+        ("adaptive:labels=true", "Adaptive (labels=true)"),
         ("mine:a=1", "mine (a=1)"),
         ("<b>:broken", "<b>:broken"),
     ],

@@ -6,13 +6,14 @@ Where a study has no histories of a kind, its section is empty.
 from collections.abc import Sequence
 
 from fallow.core.errors import FallowError
-from fallow.diagnosis import figures
 from fallow.dynamics.schedules import Drift
 from fallow.logs.history import History, read_history
 from fallow.report import rendering
 from fallow.report.figures import filmstrips
 from fallow.report.figures.ages import age_figure
+from fallow.report.figures.decision_plane import plane_figures
 from fallow.report.figures.report_figure import ReportFigure, file_name
+from fallow.report.figures.response_trace import trace_figures
 from fallow.report.figures.selector_agreement import agreement_figures
 from fallow.report.names import condition_name, rule_name
 from fallow.report.page import Film, PageTable, Section
@@ -22,11 +23,8 @@ from fallow.study import estimator
 from fallow.study.plan import PlannedBranch
 from fallow.study.results import StudyResults
 from fallow.study.statistics import BASELINE, mean_return
-from fallow.views.numbers import listed
 
-N_PREFILL = 5
-"""Episodes of random actions, which are read and not shown."""
-MOST_SCENES, MOST_AGES, MOST_TRACES = 2, 4, 4
+MOST_FILMS, MOST_AGES = 2, 4
 CHANGED = 1
 """The regime of a changed body."""
 
@@ -96,8 +94,8 @@ def selector_section(study: StudyResults) -> Section:
         "classified as stale, green as fresh. The first five episodes are read and not "
         "shown.",
         [
-            *(_trace(one) for one in _one_each(evaluated)[:MOST_TRACES]),
-            *_plane(evaluated),
+            *trace_figures(evaluated),
+            *plane_figures(evaluated),
             *agreement_figures(estimator.agreement(results)),
         ],
         tables=[PageTable(table) for table in tables],
@@ -120,7 +118,7 @@ def film_section(study: StudyResults) -> Section:
     if pairs and rendering.backend() is None:
         notes.append(rendering.NO_RENDERER)
         pairs = []
-    for condition, pair in pairs[:MOST_SCENES]:
+    for condition, pair in pairs[:MOST_FILMS]:
         try:
             strip, film = _film(study, condition, pair)
         except Exception as error:  # a graphics driver may raise anything
@@ -167,46 +165,6 @@ def _remark(study: StudyResults, branch: PlannedBranch) -> str:
     return f"{summary.mean:.0f}{error}"
 
 
-def _trace(result: estimator.SelectorResult) -> ReportFigure:
-    case = result.case
-    condition = case.setting.condition
-    figure = figures.trace(
-        result.decision,
-        result.truth,
-        result.decision.response.mean,
-        f"K, mean over joints, seed {case.seed}",
-        N_PREFILL,
-    )
-    true = result.truth.change_points if result.truth else ()
-    caption = (
-        f"Changes: {_changes('detected', result.decision.change_points)}; "
-        f"{_changes('recorded', true)}. "
-        f"The selector would {result.decision.word} the old data."
-    )
-    name = f"response-{file_name(condition)}"
-    return ReportFigure(name, condition_name(condition), caption, figure)
-
-
-def _plane(evaluated: Sequence[estimator.SelectorResult]) -> list[ReportFigure]:
-    """The decision plane, where a history has both estimates."""
-    decisions = [one.decision for one in evaluated]
-    placed = [d for d in decisions if None not in (d.auc.value, d.magnitude.value)]
-    if not placed:
-        return []
-    caption = (
-        f"Each of {len(placed)} marks is a history: how well age separates stale data "
-        "from fresh, against how much of the response was lost, estimated from actions "
-        "and velocities alone. In the shaded corner the selector discards old data. "
-        f"{len(decisions) - len(placed)} histories have no stale data and no mark."
-    )
-    figure = figures.plane(decisions)
-    return [ReportFigure("decision-plane", "Decision plane", caption, figure)]
-
-
-def _changes(word: str, episodes: tuple[int, ...]) -> str:
-    return f"{word} at episode {listed(episodes)}" if episodes else f"none {word}"
-
-
 def _cases(study: StudyResults) -> list[estimator.SelectorCase]:
     """Passive branches that have both histories."""
     found = []
@@ -218,16 +176,6 @@ def _cases(study: StudyResults) -> list[estimator.SelectorCase]:
             place = (setting, branch.seed, branch.trunk)
             found.append(estimator.SelectorCase(*place, trunk, history))
     return found
-
-
-def _one_each(
-    evaluated: Sequence[estimator.SelectorResult],
-) -> list[estimator.SelectorResult]:
-    """The first of every condition."""
-    first: dict[str, estimator.SelectorResult] = {}
-    for result in evaluated:
-        first.setdefault(result.case.setting.condition, result)
-    return list(first.values())
 
 
 def _by_condition(study: StudyResults) -> list[tuple[str, list[PlannedBranch]]]:

@@ -51,8 +51,9 @@ def sampled_ages(
     """
     if not is_known(rule):
         raise FallowError(
-            f"rule '{rule}' weighs steps by the model's error, by visits or by labels of "
-            "a tracker, which no history holds; read the recorded stale share instead"
+            f"rule '{rule}' weighs steps by the model's error, by visits or by a "
+            "tracker's labels, which no history holds; read the recorded stale share "
+            "instead"
         )
     frames_per_step = branch.header.frames_per_step
     wanted = sorted(set(frames))

@@ -132,8 +132,8 @@ def plain_svg(figure: Figure) -> str:
     file = io.StringIO()
     with styled():
         figure.savefig(file, format="svg", transparent=True, metadata=NO_METADATA)
-    drawn = file.getvalue()
-    return drawn[drawn.index("<svg") :]
+    svg = file.getvalue()
+    return svg[svg.index("<svg") :]
 
 
 def hover_marks(figure: Figure) -> str:
@@ -151,18 +151,18 @@ def hover_marks(figure: Figure) -> str:
 
 
 def for_page(
-    drawn: str, label: str, variables: Mapping[str, str] = VARIABLES, marks: str = ""
+    svg: str, label: str, variables: Mapping[str, str] = VARIABLES, marks: str = ""
 ) -> str:
     """An SVG element for a page: colours as CSS variables, a label for screen readers.
 
     `marks` are elements to draw on top.
     """
     for colour, variable in variables.items():
-        drawn = drawn.replace(colour, f"var({variable})")
+        svg = svg.replace(colour, f"var({variable})")
     label = html.escape(label, quote=True)
-    drawn = drawn.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
-    end = drawn.rindex("</svg>")
-    return drawn[:end] + marks + drawn[end:]
+    svg = svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+    end = svg.rindex("</svg>")
+    return svg[:end] + marks + svg[end:]
 
 
 def as_svg(figure: Figure, label: str) -> str:
