@@ -1,5 +1,6 @@
 """Figures of a study: what is on them, against numbers worked out another way."""
 
+import re
 from pathlib import Path
 
 import made_up_study as made_up
@@ -13,17 +14,26 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from fallow.dynamics import Condition
-from fallow.report import (
-    curves,
-    estimates,
-    overview,
-    saving,
-    sweeps,
-    theory,
-)
+from fallow.replay.rules import RULES
+from fallow.report import theory
+from fallow.report.figures import recency_advantage as sweeps
+from fallow.report.figures import report_figure, return_curves
+from fallow.report.figures import theory as theory_figures
+from fallow.report.figures.overview import overview
+from fallow.report.figures.recency_advantage import PERMANENT, Series, SweepPoint
+from fallow.report.figures.selector_agreement import agreement_bars
 from fallow.report.names import condition_name, rule_name
+from fallow.report.theory import TheoryCase
 from fallow.study.estimator import Agreement
 from fallow.views import plotting
+from fallow.views.rule_styles import (
+    FALLBACK_COLOURS,
+    colour_sheet,
+    colour_variables,
+    lighter,
+    rule_style,
+    rule_styles,
+)
 
 DEUTERANOPE = np.array(
     [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
@@ -49,7 +59,7 @@ def lines(figure: Figure) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 def test_a_curve_is_the_mean_over_seeds_with_its_standard_error() -> None:
     rows = made_up.rows([made_up.Level("gain", "passive", 177, 20.0)])
-    (curve,) = curves.curves_of(rows)
+    (curve,) = return_curves.curves_of(rows)
     assert curve.rule == "passive" and curve.n_seeds == 5
     assert curve.branch_frame.tolist() == list(made_up.FRAMES)
     # the nine evaluations since the shift rise by 10 around J; before it, 930 + seed
@@ -61,7 +71,9 @@ def test_a_curve_is_the_mean_over_seeds_with_its_standard_error() -> None:
 
 def test_returns_show_every_rule_the_change_and_where_the_gain_is_reduced() -> None:
     rows = [r for r in made_up.rows(made_up.table1()) if r.condition == "recurring"]
-    figure = curves.returns(curves.curves_of(rows), Condition.parse("recurring"))
+    figure = return_curves.curve_figure(
+        return_curves.curves_of(rows), Condition.parse("recurring")
+    )
     (axes,) = figure.axes
     assert list(lines(figure)) == [
         "Passive",
@@ -70,7 +82,7 @@ def test_returns_show_every_rule_the_change_and_where_the_gain_is_reduced() -> N
         "WMAR",
         "first change",
     ]
-    assert legend(figure) == [*lines(figure), "reduced gain"]
+    assert legend(figure) == [*lines(figure), "changed body"]
     np.testing.assert_allclose(lines(figure)["Recency"][1][4:].mean(), 290)
     assert lines(figure)["first change"][0] == [40_000, 40_000]
     shades = [
@@ -97,14 +109,17 @@ def test_returns_show_every_rule_the_change_and_where_the_gain_is_reduced() -> N
     ],
 )
 def test_shaded_intervals(condition: str, intervals: list) -> None:
-    assert curves.shifted_intervals(Condition.parse(condition), 125_000) == intervals
+    assert (
+        return_curves.shifted_intervals(Condition.parse(condition), 125_000)
+        == intervals
+    )
 
 
 def test_one_seed_has_a_line_and_no_band() -> None:
     rows = made_up.rows(made_up.table1()[:2], seeds=(3,))
-    found = curves.curves_of(rows)
+    found = return_curves.curves_of(rows)
     assert all(np.isnan(curve.error).all() for curve in found)
-    figure = curves.returns(found, None)
+    figure = return_curves.curve_figure(found, None)
     bands = [
         c for c in figure.axes[0].collections if any(len(p) for p in c.get_paths())
     ]
@@ -115,18 +130,18 @@ def test_one_seed_has_a_line_and_no_band() -> None:
 
 
 POINTS = [
-    sweeps.Point(20_000, -191, 17, 0.54),
-    sweeps.Point(sweeps.PERMANENT, 146, 38, 1.0),
-    sweeps.Point(80_000, -19, None, 0.87),
+    SweepPoint(20_000, -191, 17, 0.54),
+    SweepPoint(PERMANENT, 146, 38, 1.0),
+    SweepPoint(80_000, -19, None, 0.87),
 ]
 
 
-def drawn(draw, *series: sweeps.Series) -> Figure:
-    return sweeps.figure([(draw, series)])
+def drawn(draw, *series: Series) -> Figure:
+    return sweeps.sweep_figure([(draw, series)])
 
 
 def test_the_advantage_against_recurrence_has_the_auc_on_a_second_axis() -> None:
-    figure = drawn(sweeps.by_period, sweeps.Series(10_000, "", tuple(POINTS)))
+    figure = drawn(sweeps.plot_by_period, Series(10_000, "", tuple(POINTS)))
     first, second = figure.axes
     assert [t.get_text() for t in first.get_xticklabels()] == ["20k", "80k", "never"]
     (container,) = first.containers
@@ -142,12 +157,10 @@ def test_the_advantage_against_recurrence_has_the_auc_on_a_second_axis() -> None
 
 def test_the_advantage_against_gain_grows_to_the_right() -> None:
     """Diamonds are the second set of trunks, in whatever order it comes."""
-    first = sweeps.Series(
-        10_000, "A", (sweeps.Point(1.0, -201, 25), sweeps.Point(0.5, 146, 38))
-    )
-    second = sweeps.Series(10_000, "B", (sweeps.Point(0.6, -154, 36),))
+    first = Series(10_000, "A", (SweepPoint(1.0, -201, 25), SweepPoint(0.5, 146, 38)))
+    second = Series(10_000, "B", (SweepPoint(0.6, -154, 36),))
     for order in ((first, second), (second, first)):
-        (axes,) = drawn(sweeps.by_gain, *order).axes
+        (axes,) = drawn(sweeps.plot_by_gain, *order).axes
         assert axes.xaxis_inverted()
         assert {t.get_text() for t in axes.get_xticklabels()} == {"1", "0.6", "0.5"}
         markers = {c.get_label(): c[0].get_marker() for c in axes.containers}
@@ -155,23 +168,23 @@ def test_the_advantage_against_gain_grows_to_the_right() -> None:
 
 
 def test_the_advantage_against_window_has_a_line_for_each() -> None:
-    narrow = sweeps.Series(10_000, "", tuple(POINTS))
-    wide = sweeps.Series(20_000, "", tuple(POINTS[:1]))
-    figure = drawn(sweeps.by_window, narrow, wide)
+    narrow = Series(10_000, "", tuple(POINTS))
+    wide = Series(20_000, "", tuple(POINTS[:1]))
+    figure = drawn(sweeps.plot_by_window, narrow, wide)
     looks = [c[0] for c in figure.axes[0].containers]
     assert looks[0].get_color() != looks[1].get_color()
     assert looks[0].get_linestyle() != looks[1].get_linestyle()
 
 
 def test_figure_4_is_one_figure_of_three_panels() -> None:
-    gain = sweeps.Series(10_000, "B", (sweeps.Point(0.6, -154, 36),))
-    period = sweeps.Series(10_000, "A", tuple(POINTS))
-    wide = sweeps.Series(20_000, "B", tuple(POINTS[:2]))
-    figure = sweeps.figure(
+    gain = Series(10_000, "B", (SweepPoint(0.6, -154, 36),))
+    period = Series(10_000, "A", tuple(POINTS))
+    wide = Series(20_000, "B", tuple(POINTS[:2]))
+    figure = sweeps.sweep_figure(
         [
-            (sweeps.by_period, [period]),
-            (sweeps.by_gain, [gain]),
-            (sweeps.by_window, [gain_like(gain), wide]),
+            (sweeps.plot_by_period, [period]),
+            (sweeps.plot_by_gain, [gain]),
+            (sweeps.plot_by_window, [gain_like(gain), wide]),
         ]
     )
     titles = [axes.get_title(loc="left") for axes in figure.axes]
@@ -184,8 +197,8 @@ def test_figure_4_is_one_figure_of_three_panels() -> None:
     ]
 
 
-def gain_like(series: sweeps.Series) -> sweeps.Series:
-    return sweeps.Series(series.window_transitions, series.trunk_set, tuple(POINTS[:2]))
+def gain_like(series: Series) -> Series:
+    return Series(series.window_transitions, series.trunk_set, tuple(POINTS[:2]))
 
 
 # -------------------------------------------------------------------- theory
@@ -203,11 +216,11 @@ def gain_like(series: sweeps.Series) -> sweeps.Series:
 def test_stale_shares_are_those_counted_frame_by_frame(
     condition: str, branch_frame: int, trunk_frames: int, window: int
 ) -> None:
-    own = Condition.parse(condition)
+    parsed = Condition.parse(condition)
     every = range(-trunk_frames, branch_frame, 100)  # nothing changes in between
-    regime = np.array([own.regime(max(frame, 0)) or 0 for frame in every])
-    stale = regime != (own.regime(branch_frame) or 0)
-    shares = theory.stale_shares(own, trunk_frames, branch_frame, window)
+    regime = np.array([parsed.regime(max(frame, 0)) or 0 for frame in every])
+    stale = regime != (parsed.regime(branch_frame) or 0)
+    shares = theory.stale_shares(parsed, trunk_frames, branch_frame, window)
     n_inside = min(2 * window // 100, len(stale))
     assert shares.rho == pytest.approx(stale.mean())
     assert shares.rho_w == pytest.approx(stale[-n_inside:].mean())
@@ -215,9 +228,11 @@ def test_stale_shares_are_those_counted_frame_by_frame(
     assert shares.n_window == min(window, shares.n_full)
 
 
-def case(offset: float, rho: float, rho_w: float, advantage: float) -> theory.Case:
+def case(
+    offset: float, rho: float, rho_w: float, advantage: float
+) -> theory.TheoryCase:
     shares = (theory.Shares(rho, rho_w, 10_000, 160_000),)
-    return theory.Case("one", offset, shares, advantage, 10.0)
+    return TheoryCase("one", offset, shares, advantage, 10.0)
 
 
 def test_the_noise_is_fitted_between_the_cases_that_it_must_part() -> None:
@@ -237,7 +252,7 @@ def test_the_noise_is_fitted_between_the_cases_that_it_must_part() -> None:
 
 def test_the_line_of_m_star_is_where_the_error_changes_sign() -> None:
     cases = [case(0.5, 0.8, 0.0, 146), case(0.3, 0.8, 0.0, -80)]
-    figure = theory.mismatch(cases, 35.0)
+    figure = theory_figures.mismatch(cases, 35.0)
     contrast, star = figure.axes[0].get_lines()[0].get_data()
     for x, y in list(zip(contrast, star, strict=True))[::50]:
         on_line = case(float(y), float(np.sqrt(x)), 0.0, 1)
@@ -249,7 +264,7 @@ def test_the_line_of_m_star_is_where_the_error_changes_sign() -> None:
 
 def test_theory_against_measurement_has_a_mark_for_each_case() -> None:
     cases = [case(0.5, 0.8, 0.0, 146), case(0.3, 0.8, 0.0, -80)]
-    (axes,) = theory.against_advantage(cases, 35.0).axes
+    (axes,) = theory_figures.against_advantage(cases, 35.0).axes
     assert [c[0].get_ydata().tolist() for c in axes.containers] == [[146], [-80]]
     expected = [1e4 * one.delta_error(35.0) / 35.0**2 for one in cases]
     found = [c[0].get_xdata()[0] for c in axes.containers]
@@ -270,7 +285,7 @@ def test_what_a_condition_takes_of_the_gain() -> None:
 
 def test_agreement_bars_end_in_fractions() -> None:
     bars = [Agreement("gain", 3, 5, 0), Agreement("recurring", 0, 0, 2)]
-    (axes,) = estimates.agreement([*bars, Agreement(None, 3, 5, 2)]).axes
+    (axes,) = agreement_bars([*bars, Agreement(None, 3, 5, 2)]).axes
     assert [t.get_text() for t in axes.texts] == ["3/5", "0/0", "3/5"]
     assert [p.get_width() for p in axes.patches[3:]] == pytest.approx([0.6, 0.0, 0.6])
     names = [t.get_text() for t in axes.get_yticklabels()]
@@ -278,14 +293,16 @@ def test_agreement_bars_end_in_fractions() -> None:
 
 
 def test_the_overview_names_what_it_shows() -> None:
-    texts = {text.get_text() for text in overview.overview().axes[0].texts}
-    assert {"robot", "history", "rule", "agent", "passive", "recency"} <= texts
+    texts = {text.get_text() for text in overview().axes[0].texts}
+    assert {"robot", "history", "rule", "agent", "Passive", "Recency"} <= texts
 
 
 def test_rules_differ_in_colour_and_without_it() -> None:
-    found = plotting.looks([*plotting.RULE_LOOKS, "recency:window_transitions=20000"])
+    found = rule_styles([*RULES, "recency:window_transitions=20000"])
     signs = {(str(look.dash), look.marker, look.hollow) for look in found.values()}
     assert len(signs) == len(found)
+    assert len({found[rule].colour for rule in RULES}) == len(RULES)
+    assert all(RULES[rule].label and RULES[rule].colour for rule in RULES)
     paper = [to_rgb(found[rule].colour) for rule in list(found)[:4]]
     for eye in (np.eye(3), DEUTERANOPE):
         seen = np.array(paper) ** 2.2 @ eye.T
@@ -293,9 +310,48 @@ def test_rules_differ_in_colour_and_without_it() -> None:
         assert gaps[np.triu_indices(4, 1)].min() > 0.12
 
 
-def test_an_unknown_rule_and_a_crowd_of_them_have_looks_too() -> None:
+def test_unknown_rules_get_styles_that_depend_on_their_order_only() -> None:
     rules = ["mine", "recency:window_transitions=5", *(f"r{i}" for i in range(9))]
-    assert set(plotting.looks(rules)) == set(rules)
+    found = rule_styles(rules)
+    assert set(found) == set(rules) and found == rule_styles(rules)
+    assert found["mine"].colour == FALLBACK_COLOURS[0]
+    assert found["r0"] != found["r1"] != found["r2"]
+
+
+def test_a_rule_without_a_colour_has_one_of_the_palette(monkeypatch) -> None:
+    monkeypatch.setattr(RULES["graded"], "colour", "")
+    assert rule_style("graded").colour in FALLBACK_COLOURS
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of WCAG."""
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4
+              for c in to_rgb(colour)]  # fmt: skip
+    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+
+def test_every_rule_colour_can_be_read_on_light_and_dark_pages() -> None:
+    light, dark = luminance("#ffffff"), luminance("#14171a")
+    for colour, name in colour_variables().items():
+        assert (light + 0.05) / (luminance(colour) + 0.05) > 3.8, colour
+        assert (luminance(lighter(colour)) + 0.05) / (dark + 0.05) > 4.5, colour
+        assert colour_sheet().count(f"{name}: ") == 2
+
+
+def test_points_say_their_values_where_they_are() -> None:
+    rows = made_up.rows(made_up.table1()[:1])
+    figure = return_curves.curve_figure(return_curves.curves_of(rows), None)
+    svg = plotting.plain_svg(figure)
+    marks = plotting.hover_marks(figure)
+    assert marks.count("<title>") == len(made_up.FRAMES)
+    assert "Passive, frame 90,000: 177 ± 14" in marks
+    centres = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', marks)
+    drawn = re.findall(r'<use [^>]*x="([\d.]+)" y="([\d.]+)"', svg)
+    places = {(round(float(x)), round(float(y))) for x, y in drawn}
+    near = {(x + i, y + j) for x, y in places for i in (-1, 0, 1) for j in (-1, 0, 1)}
+    assert {(round(float(x)), round(float(y))) for x, y in centres} <= near
+    page = plotting.for_page(svg, "x", marks=marks)
+    assert page.index("<title>") < page.rindex("</svg>")
 
 
 @pytest.mark.parametrize(
@@ -304,6 +360,7 @@ def test_an_unknown_rule_and_a_crowd_of_them_have_looks_too() -> None:
         ("recency:window_transitions=20000", "Recency (window 20k)"),
         ("recency:window_transitions=2048", "Recency (window 2,048)"),
         ("reset", "Reset-once"),
+        ("adaptive:labels=true", "Adaptive (labels=true)"),
         ("mine:a=1", "mine (a=1)"),
         ("<b>:broken", "<b>:broken"),
     ],
@@ -322,10 +379,12 @@ def test_a_picture_is_saved_in_three_formats_the_same_every_time(
     tmp_path: Path,
 ) -> None:
     def made(folder: str) -> list[bytes]:
-        one = sweeps.Series(10_000, "A", (sweeps.Point(0.5, 146, 38),))
-        figure = drawn(sweeps.by_gain, one)
-        picture = saving.Picture("one", "title", "caption", figure)
-        return [path.read_bytes() for path in saving.save(picture, tmp_path / folder)]
+        one = Series(10_000, "A", (SweepPoint(0.5, 146, 38),))
+        figure = drawn(sweeps.plot_by_gain, one)
+        picture = report_figure.ReportFigure("one", "title", "caption", figure)
+        return [
+            path.read_bytes() for path in report_figure.save(picture, tmp_path / folder)
+        ]
 
     svg, png, pdf = made("a")
     assert svg.startswith(b"<?xml") and b"Recency advantage D" in svg

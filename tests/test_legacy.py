@@ -10,7 +10,7 @@ from fallow.agents import runs
 from fallow.core.results import read_results
 from fallow.dynamics.conditions import Condition
 from fallow.logs.history import Header, HistoryWriter, read_history
-from fallow.report.study_page import tables
+from fallow.report.tables import study_tables
 from fallow.study.engines import run_study
 from fallow.study.plan import Plan
 from fallow.study.results import read_study_results
@@ -71,7 +71,7 @@ def test_a_stored_table_i_is_the_knees_on_the_grid_of_then() -> None:
 
 
 def test_a_stored_table_i_has_its_numbers_and_names_its_grid() -> None:
-    made, *_ = tables(read_study_results(TABLE1))
+    made, *_ = study_tables(read_study_results(TABLE1))
     texts = made.texts()
     assert made.title.startswith("Table I: Walker return after the shift")
     assert texts[0] == ["Gain reduction", "ours", "1.00", "208 ± 28", "222 ± 49",

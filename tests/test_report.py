@@ -1,6 +1,10 @@
 """The report of a study: its numbers, what it says is missing, and bad folders."""
 
+import base64
+import hashlib
+import html
 import json
+import re
 import subprocess
 import sys
 import webbrowser
@@ -20,9 +24,13 @@ from fallow.core.results import (
     read_results,
     write_results,
 )
-from fallow.report import advantages, comparison, pictures, study_page
-from fallow.report.missing import missing
-from fallow.report.saving import Picture, file_name, named_apart
+from fallow.report import comparison_page, study_page
+from fallow.report.figures.recency_advantage import sweep_figures
+from fallow.report.figures.report_figure import ReportFigure, file_name, unique_names
+from fallow.report.figures.return_curves import return_figures
+from fallow.report.missing import missing_branches
+from fallow.report.page import render
+from fallow.report.theory import theory_cases
 from fallow.study.named import STUDIES
 from fallow.study.results import read_study_results, together
 from fallow.study.store import Study, write_plan
@@ -47,7 +55,7 @@ def text_of(tmp_path: Path) -> Callable[..., str]:
 
     def make(rows: list[ResultRow], name: str = "mine", **plan: object) -> str:
         folder = made_up.folder(tmp_path / name, rows, **plan)
-        return study_page.render(study_page.content_of(read_study_results(folder)))
+        return render(study_page.content_of(read_study_results(folder)))
 
     return make
 
@@ -55,14 +63,20 @@ def text_of(tmp_path: Path) -> Callable[..., str]:
 # -------------------------------------------------------------------- whole
 
 
-def test_the_verdict_comes_first_then_tables_figures_and_plan(page: Path) -> None:
-    text = page.read_text()
+def test_the_answer_comes_first_then_tables_figures_caveats_and_plan(
+    page: Path,
+) -> None:
+    text = page.read_text().replace("\u00a0", " ")
     order = [
-        "recency beat passive by 146 ± 7",  # 323 - 177; units 10 apart: sqrt(250 / 5)
+        # 387, 323 and 163 less 177
+        "<b>Gain reduction: WMAR +210, Recency +146, Graded -14, all clear</b>",
+        "<h2>Returns and differences</h2>",
+        "+146 ± 7",  # units are 10 apart: sqrt(250 / 5)
         "Table I",
         "<h2>Return before and after the change</h2>",
         'id="return-gain-reduction"',
         "<h2>Theory</h2>",
+        "<h2>Caveats</h2>",
         "fallow study table1",
         "fallow report table1",
     ]
@@ -77,11 +91,12 @@ def test_the_verdict_comes_first_then_tables_figures_and_plan(page: Path) -> Non
 
 def test_the_page_needs_nothing_but_itself(page: Path) -> None:
     text = page.read_text()
-    for loader in ("<script", "<link", "@import", "url(http", 'src="http', "url(/"):
+    assert text.count("<script") == 1
+    for loader in ("<script src", "<link", "@import", "url(http", 'src="http', "url(/"):
         assert loader not in text
     assert "default-src 'none'" in text and "prefers-color-scheme: dark" in text
     drawn = text.split("</style>", 1)[1]
-    for colour in ("#0072b2", "#d55e00", "#1f2328"):
+    for colour in ("#0072b2", "#c85500", "#1f2328"):
         assert colour not in drawn
     assert drawn.count("<svg") == drawn.count('role="img"') == 4 + 3 + 2 + 1
 
@@ -94,6 +109,49 @@ def test_figures_and_tables_lie_beside_the_page(page: Path) -> None:
     assert endings == {".md", ".tex", ".csv"}
 
 
+def shown_texts(page: Path) -> list[str]:
+    """What a reader sees outside of figures and tables of numbers."""
+    text = page.read_text().split("</style>", 1)[1].split("<script>")[0]
+    text = re.sub(r"<(svg|table|pre|dl|code|nav)\b.*?</\1>", "", text, flags=re.DOTALL)
+    parts = re.findall(r"<(?:p|li|h\d|figcaption|b)[^>]*>([^<]+)", text)
+    return [html.unescape(part).strip() for part in parts if part.strip()]
+
+
+def test_rules_have_their_labels_and_sentences_a_capital_letter(page: Path) -> None:
+    texts = shown_texts(page)
+    assert len(texts) > 30
+    for text in texts:
+        assert not re.search(r"\b(passive|recency|graded|wmar|reset)\b", text), text
+        for sentence in re.split(r"(?<=[.?!]) ", text.replace("s.e.", "s.e")):
+            named = sentence.startswith(("walker-walk", "table1"))
+            assert named or not sentence[0].islower(), sentence
+
+
+def test_links_lead_to_files_beside_the_page_and_to_its_parts(page: Path) -> None:
+    text = page.read_text()
+    links = set(re.findall(r'href="([^"]+)"', text))
+    inside = {link for link in links if link.startswith("#")}
+    assert all(f'id="{link[1:]}"' in text for link in inside)
+    assert all((page.parent / link).is_file() for link in links - inside)
+    for link in ("results.csv", "tables/findings.csv", "figures/return-recurring.png"):
+        assert link in links
+
+
+def test_only_the_copy_script_may_run(page: Path) -> None:
+    text = page.read_text()
+    script = re.search(r"<script>(.*?)</script>", text, re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in text
+    n_commands = text.count('<div class="command">')
+    assert n_commands == text.count('class="copy"') == 2
+
+
+def test_no_section_is_empty(page: Path) -> None:
+    for part in page.read_text().split("<section id=")[1:]:
+        section = part.split("</section>")[0]
+        assert re.search(r"<svg|<table|<li>|<dd>", section), section[:80]
+
+
 def panels_of(figure: Figure) -> list:
     """Recurrence, its AUC, gain, window."""
     named = {axes.get_title(loc="left"): axes for axes in figure.axes}
@@ -103,7 +161,7 @@ def panels_of(figure: Figure) -> list:
 def test_sweeps_have_the_known_advantages(tmp_path: Path) -> None:
     rows = made_up.rows(made_up.table1() + made_up.sweeps())
     study = read_study_results(made_up.folder(tmp_path / "sweeps", rows))
-    (picture,) = advantages.sweep_pictures(study)
+    (picture,) = sweep_figures(study)
     period, auc_axes, gain, window = panels_of(picture.figure)
     drawn = period.containers[0][0].get_ydata()
     assert drawn.tolist() == pytest.approx([-287, -191, -150, -100, -19, 146])
@@ -114,7 +172,7 @@ def test_sweeps_have_the_known_advantages(tmp_path: Path) -> None:
     assert drawn.get_ydata().tolist() == pytest.approx([15, 146, -80, -120, -201])
     wide = window.containers[1][0].get_ydata()
     assert wide.tolist() == pytest.approx([-143.5, -75, -50, -9.5])
-    assert len(advantages.theory_cases(study)) == 11 + 4
+    assert len(theory_cases(study)) == 11 + 4
 
 
 def test_the_change_is_drawn_where_the_plan_puts_it(tmp_path: Path) -> None:
@@ -123,15 +181,15 @@ def test_the_change_is_drawn_where_the_plan_puts_it(tmp_path: Path) -> None:
     )
     study = read_study_results(folder)
     assert study.shift_frame == 20_000 and study.seeds == made_up.SEEDS
-    (picture,) = pictures.return_pictures(study)
+    (picture,) = return_figures(study)
     (change,) = [
         line
         for line in picture.figure.axes[0].get_lines()
         if line.get_label() == "first change"
     ]
     assert change.get_xdata() == [20_000, 20_000]
-    own = study.condition("gain:shift_frame=7000")
-    assert own is not None and own.schedule.shift_frame == 7_000
+    early = study.condition("gain:shift_frame=7000")
+    assert early is not None and early.schedule.shift_frame == 7_000
     assert study.condition("none") is not None and study.condition("no such") is None
 
 
@@ -147,8 +205,9 @@ def test_a_partial_study_says_what_is_missing(text_of: Callable[..., str]) -> No
     ]
     text = text_of(rows)
     assert "This report is partial: 7 of 10 branches are finished" in text
-    assert "gain, recency, seeds 3, 4: no row" in text
-    assert "gain, passive, seed 2: 5 of 9 evaluations; none at branch frame" in text
+    assert "Gain reduction, Recency, seeds 3, 4: no row." in text
+    short = "Gain reduction, Passive, seed 2: 5 of 9 evaluations; none at branch frame"
+    assert short in text
     assert "Left out" not in text.split('<nav class="soft">')[0]
 
 
@@ -156,8 +215,8 @@ def test_a_study_that_has_only_begun_is_a_page_too(tmp_path: Path) -> None:
     folder = made_up.folder(tmp_path / "begun", made_up.rows(PAIR))
     (folder / "results.csv").unlink()
     text = study_page.write_report(folder).read_text()
-    assert "Nothing has been evaluated yet" in text
-    assert "gain, passive, seeds 0, 1, 2, 3, 4: no row" in text
+    assert "No branch has been evaluated yet" in text
+    assert "Gain reduction, Passive, seeds 0 to 4: no row." in text
     assert "results.csv is not there yet" in text
 
 
@@ -167,8 +226,8 @@ def test_a_study_that_runs_is_not_taken_for_a_finished_one(
     so_far = [frame for frame in made_up.FRAMES if frame < 90_000]
     text = text_of(made_up.rows(PAIR, frames=so_far))
     assert "This report is partial: 0 of 10 branches are finished" in text
-    assert "gain, passive, seeds 0, 1, 2, 3, 4: 4 of 9 evaluations" in text
-    assert "beat" not in text
+    assert "Gain reduction, Passive, seeds 0 to 4: 4 of 9 evaluations" in text
+    assert ">clear<" not in text and "Recency not comparable" in text
 
 
 def test_what_is_known_so_far(tmp_path: Path, run) -> None:
@@ -185,7 +244,7 @@ def test_what_is_known_so_far(tmp_path: Path, run) -> None:
     assert "Evaluations after branch frame 85,000 are left out" in text
     assert "partial" not in text and "--until 85000" in text
     later = study_page.write_report(folder, until_frame=105_000).read_text()
-    assert "This report is partial: 2 of 10 branches came to branch frame" in later
+    assert "This report is partial: 2 of 10 branches reached branch frame" in later
 
 
 @pytest.mark.parametrize(
@@ -207,7 +266,7 @@ def test_one_seed_has_no_standard_error_and_the_page_says_so(
     text_of: Callable[..., str],
 ) -> None:
     text = text_of(made_up.rows(PAIR, seeds=(0,)), seeds=(0,))
-    assert "There is one seed: no standard error" in text
+    assert "There is one seed, so no standard error" in text
     assert "One seed, so there are no bands" in text
     assert "nan" not in text.lower().replace("finan", "")
 
@@ -219,7 +278,7 @@ def test_a_return_that_is_no_number_is_named_and_in_no_mean(
     bad = rows.index(next(r for r in rows if r.seed == 1 and r.branch_frame == 60_000))
     rows[bad] = replace(rows[bad], mean_return=float("nan"))
     text = text_of(rows)
-    assert "passive, seed 1: the return is no number at branch frame 60,000" in text
+    assert "Passive, seed 1: the return is no number at branch frame 60,000" in text
     assert "nan ±" not in text
 
 
@@ -267,7 +326,7 @@ def test_a_plan_that_cannot_be_read_leaves_the_numbers(
     (folder / "plan.json").write_text(content)
     study = read_study_results(folder)
     assert study.branches == () and study.seeds is None
-    assert missing(study) == []
+    assert missing_branches(study) == []
     (folder / "plan.json").unlink()
     assert "plan.json is not there" in read_study_results(folder).notes[0]
 
@@ -287,17 +346,17 @@ def test_names_with_html_in_them_are_text(tmp_path: Path) -> None:
     content["versions"] = {HOSTILE: HOSTILE}
     (folder / "plan.json").write_text(json.dumps(content))
     folder = folder.rename(tmp_path / "an evil; study")
-    text = study_page.render(study_page.content_of(read_study_results(folder)))
+    text = render(study_page.content_of(read_study_results(folder)))
     again = "fallow report &#39;an evil; study-again&#39;"
-    assert "<script" not in text and again in text
+    assert "<script>alert" not in text and again in text
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 10
 
 
 def test_titles_that_make_one_file_name_are_told_apart() -> None:
     figure = Figure()
-    same = [Picture("a", "a", "", figure), Picture("b", "b", "", figure)]
-    again = [Picture("a", "A!", "", figure), Picture("a", "(a)", "", figure)]
-    names = [picture.name for picture in named_apart(same + again)]
+    same = [ReportFigure(name, name, "", figure) for name in ("a", "b")]
+    again = [ReportFigure("a", title, "", figure) for title in ("A!", "(a)")]
+    names = [shown.name for shown in unique_names(same + again)]
     assert names == ["a", "b", "a-2", "a-3"]
     assert file_name("Gain (g=0.5), é/..") == "gain-g-0-5"
 
@@ -329,7 +388,7 @@ def test_two_rows_that_do_not_agree_are_an_error(tmp_path: Path, run) -> None:
         ({"seeds": (0, 3)}, "table1 --preset lean --seeds 0,3 --out mine"),
         ({"preset": "paper", "device": "h200"}, "table1 --preset paper --out mine"),
         ({"branch_frames": 90_000}, "mine/plan.json --out mine-again"),
-        ({"name": "own"}, "mine/plan.json --out mine-again"),
+        ({"name": "mine"}, "mine/plan.json --out mine-again"),
     ],
 )
 def test_the_page_says_how_to_make_its_study_again(
@@ -354,7 +413,7 @@ def test_the_page_says_how_to_make_its_study_again(
 def test_a_study_of_another_name_is_beside_the_paper_if_it_holds_its_table(
     text_of: Callable[..., str], changes: dict, is_the_papers: bool
 ) -> None:
-    plan = replace(STUDIES["table2"], name="own", **changes)
+    plan = replace(STUDIES["table2"], name="mine", **changes)
     text = text_of(made_up.rows(PAIR), plan=plan)
     assert ("Table II: Walker" in text) == is_the_papers
     assert ("220 ± 21" in text) == is_the_papers  # its Passive
@@ -373,7 +432,8 @@ def test_the_command_writes_opens_and_compares(
     assert code == 0, error
     assert out.splitlines()[-1] == f"report: {one / 'report.html'}"
     # of seeds 0 and 1: 146 + 20 and 146 + 10
-    assert "recency beat passive by 161 ± 5" in " ".join(out.split())
+    assert "Recency beats Passive by 161 ± 5" in " ".join(out.split())
+    assert out.splitlines()[0] == "Gain reduction: Recency +161, clear"
     assert "Passive" in out and "+161 ± 5" in out
     assert opened == [(one / "report.html").resolve().as_uri()]
     assert run("report", tmp_path / "none")[0] == 2
@@ -383,15 +443,16 @@ def test_two_studies_side_by_side(tmp_path: Path) -> None:
     one = made_up.folder(tmp_path / "one", made_up.rows(PAIR))
     swapped = [replace(level, mean=500 - level.mean) for level in PAIR]
     other = made_up.folder(tmp_path / "other", made_up.rows(swapped))
-    path = comparison.write_comparison(one, other)
+    path = comparison_page.write_comparison(one, other)
     assert path == one / "compare-other.html"
     text = path.read_text()
-    assert text.count('class="verdict"') == 2 and text.count("<svg") == 2
+    assert text.count('class="answer"') == 2 and text.count("<svg") == 2
     assert "+146 ± 7" in text and "-146 ± 7" in text and "differs" in text
     lonely = made_up.folder(tmp_path / "lonely", made_up.rows(PAIR[:1]))
-    content = comparison.content_of(read_study_results(one), read_study_results(lonely))
+    studies = read_study_results(one), read_study_results(lonely)
+    content = comparison_page.content_of(*studies)
     assert content.tables == [] and "nothing" not in content.title
-    assert content.notes == (comparison.NO_OVERLAP,)
+    assert content.caveats[0] == comparison_page.NO_OVERLAP
 
 
 COLD = """
@@ -423,7 +484,7 @@ def test_sweeps_of_several_studies_make_one_figure(tmp_path: Path, run) -> None:
     assert out.splitlines()[-1] == f"report: {page}"
     (picture,) = (page.parent / "figures").glob("advantage-*.png")
     study = together([read_study_results(folder) for folder in folders])
-    (picture,) = advantages.sweep_pictures(study)
+    (picture,) = sweep_figures(study)
     assert len(panels_of(picture.figure)) == 4
     rows = made_up.rows(PAIR, frames=made_up.FRAMES[:-1])
     shorter = made_up.folder(tmp_path / "shorter", rows, branch_frames=120_000)

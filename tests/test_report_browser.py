@@ -64,10 +64,10 @@ def requests(log: Path) -> set[str]:
     events = json.loads(log.read_text())["events"]
     asked = [event.get("params", {}) for event in events]
     return {
-        own["url"]
-        for own in asked
-        if own.get("initiator", BROWSERS_OWN) != BROWSERS_OWN
-        and own.get("url", "").startswith(("http", "ws", "ftp"))
+        one["url"]
+        for one in asked
+        if one.get("initiator", BROWSERS_OWN) != BROWSERS_OWN
+        and one.get("url", "").startswith(("http", "ws", "ftp"))
     }
 
 
@@ -86,6 +86,8 @@ def test_no_errors_and_no_requests(page: Path, tmp_path: Path) -> None:
     assert console(done) == []
     assert requests(log) == set()
     assert "Return before and after the change" in done.stdout
+    shown = re.findall(r'<button type="button" class="copy"( hidden)?', done.stdout)
+    assert shown == [""] * len(shown) and shown  # the script ran
 
 
 def test_the_checks_can_fail(tmp_path: Path) -> None:

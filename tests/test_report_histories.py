@@ -13,7 +13,10 @@ from fallow.core.errors import FallowError
 from fallow.core.records import Episode
 from fallow.logs import History, read_history
 from fallow.logs.history import Header
-from fallow.report import drawn, lived, rendering, strips
+from fallow.report import history_sections, rendering
+from fallow.report.figures import filmstrips
+from fallow.report.figures.ages import age_figure
+from fallow.report.sampled_ages import sampled_ages
 from fallow.study.results import read_study_results
 
 NO_RENDERER = "no EGL and no OSMesa here, so nothing can be rendered"
@@ -30,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 N_WORLDS, N_STEPS, FRAMES_PER_STEP = 2, 99, 4
 
 
-def lived_through(regimes: list[int], clock: int = 0) -> History:
+def history_of(regimes: list[int], clock: int = 0) -> History:
     """Episodes of two worlds of 100 stored rows each, one regime an episode."""
     header = Header(("v",), ("a",), (0,), 0.02, frames_per_step=FRAMES_PER_STEP)
     episodes = [
@@ -48,9 +51,9 @@ def lived_through(regimes: list[int], clock: int = 0) -> History:
     return History(header, tuple(episodes))
 
 
-TRUNK = lived_through([0] * 10)
+TRUNK = history_of([0] * 10)
 CLOCK = 10 * N_STEPS * FRAMES_PER_STEP
-BRANCH = lived_through([0, 0, 1, 1, 1, 0], CLOCK)
+BRANCH = history_of([0, 0, 1, 1, 1, 0], CLOCK)
 
 
 def at(n_episodes: int) -> int:
@@ -75,21 +78,21 @@ def at(n_episodes: int) -> int:
 def test_stale_shares_worked_out_again(
     rule: str, n_episodes: int, stale: float
 ) -> None:
-    found = drawn.drawn_ages(TRUNK, BRANCH, rule, [at(n_episodes)])
+    found = sampled_ages(TRUNK, BRANCH, rule, [at(n_episodes)])
     assert found.stale_share == pytest.approx(stale, abs=0.002)
     assert found.share.sum() == pytest.approx(1)
 
 
 def test_ages_of_passive_are_uniform_and_those_of_recency_end_at_its_window() -> None:
-    passive = drawn.drawn_ages(TRUNK, BRANCH, "passive", [at(6)])
+    passive = sampled_ages(TRUNK, BRANCH, "passive", [at(6)])
     n_steps = 16 * (N_STEPS + 1)  # of the agent; ages 0 to 1599
     edges = passive.age_frames / FRAMES_PER_STEP
     expected = np.diff(np.minimum(edges, n_steps)) / n_steps
     np.testing.assert_allclose(passive.share, expected)
-    recency = drawn.drawn_ages(TRUNK, BRANCH, "recency:window_transitions=256", [at(6)])
+    recency = sampled_ages(TRUNK, BRANCH, "recency:window_transitions=256", [at(6)])
     assert recency.age_frames[-1] / FRAMES_PER_STEP == 128  # a window of two worlds
     np.testing.assert_allclose(recency.share[-1], 0.5)
-    figure = drawn.ages({"recency": recency, "passive": passive})
+    figure = age_figure({"recency": recency, "passive": passive})
     (axes,) = figure.axes
     assert [t.get_text() for t in figure.legends[0].get_texts()] == [
         "Passive",
@@ -101,20 +104,21 @@ def test_ages_of_passive_are_uniform_and_those_of_recency_end_at_its_window() ->
 
 def test_a_run_that_ended_between_two_worlds_is_told_up_to_there() -> None:
     cut = History(BRANCH.header, BRANCH.episodes[:-1])
-    found = drawn.drawn_ages(TRUNK, cut, "passive", [at(5)])
+    found = sampled_ages(TRUNK, cut, "passive", [at(5)])
     assert found.stale_share == pytest.approx(12 / 15)
     with pytest.raises(FallowError, match="ends before"):
-        drawn.drawn_ages(TRUNK, cut, "passive", [at(6)])
+        sampled_ages(TRUNK, cut, "passive", [at(6)])
 
 
 def test_ages_that_cannot_be_told() -> None:
-    with pytest.raises(FallowError, match="model's error"):
-        drawn.drawn_ages(TRUNK, BRANCH, "graded", [at(1)])
+    for rule in ("graded", "curious", "adaptive"):
+        with pytest.raises(FallowError, match="model's error"):
+            sampled_ages(TRUNK, BRANCH, rule, [at(1)])
     with pytest.raises(FallowError, match="ends before"):
-        drawn.drawn_ages(TRUNK, BRANCH, "passive", [at(7)])
+        sampled_ages(TRUNK, BRANCH, "passive", [at(7)])
     alone = History(BRANCH.header, BRANCH.episodes[1:])
     with pytest.raises(FallowError, match="do not begin and end"):
-        drawn.drawn_ages(TRUNK, alone, "passive", [at(1)])
+        sampled_ages(TRUNK, alone, "passive", [at(1)])
 
 
 # -------------------------------------------------------------------- responses
@@ -122,29 +126,29 @@ def test_ages_that_cannot_be_told() -> None:
 
 def test_ages_and_responses_of_a_study(folder: Path) -> None:
     study = read_study_results(folder)
-    ages = lived.ages_drawn(study)
-    assert [p.name for p in ages.pictures] == [
+    ages = history_sections.age_section(study)
+    assert [p.name for p in ages.figures] == [
         "age-gain",
         "age-recurring-period-frames-4000",
     ]
-    assert "Not for graded" in ages.pictures[0].caption and ages.notes == []
-    shown = lived.responses(study)
-    names = [picture.name for picture in shown.pictures]
+    assert "Not for Graded" in ages.figures[0].caption and ages.notes == []
+    shown = history_sections.selector_section(study)
+    names = [picture.name for picture in shown.figures]
     assert names[:3] == [
         "response-none",
         "response-gain",
         "response-recurring-period-frames-4000",
     ]
     assert names[3:] == ["decision-plane", "selector-agreement"]
-    gain = shown.pictures[1]
+    gain = shown.figures[1]
     assert gain.caption.startswith(
-        "Changes: found at episode 18; recorded at episode 18."
+        "Changes: detected at episode 18; recorded at episode 18."
     )
     (axes,) = gain.figure.axes
     assert axes.get_xlim() == (4.5, 27.5)  # five of 28 episodes are not shown
     upright = [ln for ln in axes.get_lines() if list(ln.get_xdata()) == [17.5, 17.5]]
     assert len(upright) == 2  # found and recorded
-    bars = shown.pictures[4].figure.axes[0]
+    bars = shown.figures[4].figure.axes[0]
     assert [t.get_text() for t in bars.texts] == ["1/1", "0/1", "0/1", "1/2"]
 
 
@@ -155,10 +159,10 @@ def test_a_damaged_history_is_a_note_and_the_rest_goes_on(
     small_study.history(broken, "passive").write_bytes(b"no history")
     small_study.history(broken).unlink()
     study = read_study_results(broken)
-    assert lived.responses(study).pictures == []
-    shown = lived.ages_drawn(study)
-    assert any("gain, passive" in note for note in shown.notes)
-    assert shown.pictures[0].name == "age-gain"  # of recency alone
+    assert history_sections.selector_section(study).figures == []
+    shown = history_sections.age_section(study)
+    assert any("Gain reduction, Passive" in note for note in shown.notes)
+    assert shown.figures[0].name == "age-gain"  # of recency alone
 
 
 # -------------------------------------------------------------------- bodies
@@ -169,37 +173,38 @@ def test_matched_episodes_share_world_and_frame(folder: Path) -> None:
         rule: read_history(small_study.history(folder, rule))
         for rule in ("passive", "recency")
     }
-    scene = strips.matched(histories, regime=1)
+    scene = filmstrips.matched(histories, regime=1)
     assert scene.start_frame == 27_000 and set(scene.episodes.values()) == {15}
-    assert strips.matched(histories, regime=0).start_frame == 17_000
+    assert filmstrips.matched(histories, regime=0).start_frame == 17_000
     cut = History(histories["recency"].header, histories["recency"].episodes[:9])
-    assert strips.matched(histories | {"recency": cut}).start_frame == 20_000
+    assert filmstrips.matched(histories | {"recency": cut}).start_frame == 20_000
     with pytest.raises(FallowError, match="share no episode under regime 7"):
-        strips.matched(histories, regime=7)
+        filmstrips.matched(histories, regime=7)
 
 
 def test_a_strip_and_a_film_show_the_bodies(folder: Path, monkeypatch) -> None:
     if rendering.backend() is None:
         pytest.skip(NO_RENDERER)
-    monkeypatch.setattr(strips, "FILM_ROWS", 20)
+    monkeypatch.setattr(filmstrips, "FILM_ROWS", 20)
     study = read_study_results(folder)
-    shown = lived.scenes(study)
-    assert [p.name for p in shown.pictures] == [
+    shown = history_sections.film_section(study)
+    assert [p.name for p in shown.figures] == [
         "strip-gain",
         "strip-recurring-period-frames-4000",
     ]
     assert shown.notes == []
-    grid = shown.pictures[0].figure.axes
+    grid = shown.figures[0].figure.axes
     pictures = [axes.get_images()[0].get_array() for axes in grid]
     assert (pictures[0] != pictures[1]).any()  # it moves
-    half = len(strips.STEPS)
+    half = len(filmstrips.STEPS)
     for one, other in zip(pictures[:half], pictures[half:], strict=True):
         np.testing.assert_array_equal(one, other)  # the two histories are copies
-    name, caption, film = shown.films[0]
-    assert name == "film-gain" and "Passive left, Recency right" in caption
-    with Image.open(io.BytesIO(film)) as image:
+    film = shown.films[0]
+    assert film.name == "film-gain"
+    assert "Passive left, Recency right" in film.caption
+    with Image.open(io.BytesIO(film.webp)) as image:
         assert image.format == "WEBP" and image.size == (400, 150)
-        assert image.n_frames == 20 // strips.FILM_EVERY + 1
+        assert image.n_frames == 20 // filmstrips.FILM_EVERY + 1
 
 
 def test_a_picture_holds_a_body_on_a_floor_and_nothing_behind(folder: Path) -> None:
@@ -224,8 +229,8 @@ def test_rendering_can_be_switched_off(value: str, monkeypatch) -> None:
 
 def test_without_a_renderer_there_is_a_note(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(rendering, "backend", lambda: None)
-    shown = lived.scenes(read_study_results(folder))
-    assert shown.pictures == [] and shown.films == []
+    shown = history_sections.film_section(read_study_results(folder))
+    assert shown.empty
     assert "neither EGL nor OSMesa" in shown.notes[0]
     history = read_history(small_study.history(folder))
     with pytest.raises(FallowError, match="libosmesa6"):
@@ -245,6 +250,7 @@ def test_a_driver_that_fails_is_a_note(folder: Path, monkeypatch) -> None:
         raise OSError("the driver is broken")
 
     monkeypatch.setattr(rendering, "backend", lambda: "egl")
-    monkeypatch.setattr(strips, "strip", fail)
-    shown = lived.scenes(read_study_results(folder))
-    assert shown.pictures == [] and "gain: no strip, since the driver" in shown.notes[0]
+    monkeypatch.setattr(filmstrips, "filmstrip", fail)
+    shown = history_sections.film_section(read_study_results(folder))
+    assert shown.empty
+    assert "Gain reduction: no film, since the driver" in shown.notes[0]

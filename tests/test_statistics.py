@@ -322,7 +322,7 @@ def test_made_up_tables_have_nine_evaluations_after_the_shift() -> None:
 
 
 def test_statistics_and_tables_import_no_jax() -> None:
-    modules = "study.statistics, study.estimator, report.tables, report.verdict"
+    modules = "study.statistics, study.estimator, report.tables, report.findings"
     names = ", ".join(f"fallow.{name}" for name in modules.split(", "))
     code = (
         f"import sys, {names}; print(*{{'jax', 'mujoco', 'scipy'}} & set(sys.modules))"

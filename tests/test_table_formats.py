@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 from scipy import stats
 
-from fallow.report.cells import MeanCell, ReportTable, Words
+from fallow.report.cells import MeanCell, ReportTable, TextCell
 from fallow.report.formats import (
     comma_separated,
     latex,
@@ -40,7 +40,7 @@ def nasty_table() -> ReportTable:
     return ReportTable(
         f"title {NASTY}",
         ("Change", NASTY),
-        ((Words(NASTY), MeanCell(-3.25, 0.5, 2, 3, digits=2)),),
+        ((TextCell(NASTY), MeanCell(-3.25, 0.5, 2, 3, digits=2)),),
         (f"note {NASTY}",),
     )
 
@@ -131,7 +131,7 @@ def test_csv_has_a_column_for_each_number_and_rounds_nothing() -> None:
 
 def test_the_terminal_reads_no_markup_in_names() -> None:
     made = ReportTable(
-        "[bold]t[/bold]", ("[red]x", "y"), ((Words("[/]"), Words(NASTY)),)
+        "[bold]t[/bold]", ("[red]x", "y"), ((TextCell("[/]"), TextCell(NASTY)),)
     )
     console = Console(width=120, file=io.StringIO(), force_terminal=False)
     console.print(terminal(made))
@@ -141,7 +141,7 @@ def test_the_terminal_reads_no_markup_in_names() -> None:
 
 
 def test_line_breaks_in_names_break_no_row() -> None:
-    made = ReportTable("t", ("x",), ((Words("a\nb | c\r\nd"),),))
+    made = ReportTable("t", ("x",), ((TextCell("a\nb | c\r\nd"),),))
     assert markdown(made).splitlines()[4] == r"| a b \| c d |"
     assert r"a b \textbar{} c d \\" in latex(made).splitlines()
 

@@ -163,7 +163,7 @@ def test_table_2_is_of_its_own_trunks_and_keeps_what_the_paper_has_not() -> None
     row = cells(differences, Change="Recurring", Difference="Reset-once - Passive")
     assert (row["ours"], row["the paper"], row["sign"]) == ("–", "-175 ± 32", "")
     assert any(
-        note == "Left out: recurring, passive, recency, reservoir, reset, "
+        note == "Left out: Recurring, Passive, Recency, Reservoir, Reset-once, "
         "seeds 0, 1: no row."
         for note in returns.notes
     )
@@ -209,8 +209,8 @@ def test_partial_studies_say_how_many_of_how_many() -> None:
     assert row["Recency"] == f"{shown(values)} (3 of 6)"
     assert row["Passive"] == f"{shown(TABLE1['gain', 'passive'])} (5 of 6)"
     assert cells(returns, Change="Actuator damage")["Graded"] == "–"
-    assert "Left out: gain, recency, seeds 3 to 5: no row." in returns.notes
-    assert "Left out: damage, graded, seeds 0 to 5: no row." in returns.notes
+    assert "Left out: Gain reduction, Recency, seeds 3 to 5: no row." in returns.notes
+    assert "Left out: Actuator damage, Graded, seeds 0 to 5: no row." in returns.notes
     row = cells(differences, Change="Gain reduction", Difference="Recency - Passive")
     assert row["ours"].endswith("(3 of 6)") and row["seeds above 0"] == "2 of 3"
 
@@ -392,7 +392,8 @@ def test_the_estimators_table_names_what_it_leaves_out() -> None:
         "0", "–", "3 of 5",
     )  # fmt: skip
     assert cells(made, Change="All changes")["right, the paper"] == "19 of 24"
-    assert made.notes[-1] == "Left out: gain, seed 3: there is no history at a."
+    note = "Left out: Gain reduction, seed 3: there is no history at a."
+    assert made.notes[-1] == note
 
 
 def test_what_the_papers_text_says_stands_beside_ours() -> None:

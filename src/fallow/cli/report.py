@@ -28,7 +28,7 @@ class ReportCommand:
 
     def run(self) -> None:
         from fallow.console.progress import track
-        from fallow.report.comparison import write_comparison
+        from fallow.report.comparison_page import write_comparison
         from fallow.report.study_page import write_report
 
         if self.tables:
@@ -46,13 +46,17 @@ class ReportCommand:
     def _show_tables(self) -> None:
         from rich.console import Console
 
+        from fallow.report.findings import findings
         from fallow.report.formats import terminal
-        from fallow.report.study_page import sentences, tables
+        from fallow.report.phrases import headline_note, headlines, sentences
+        from fallow.report.tables import study_tables
         from fallow.study.results import read_study_results
 
         study = read_study_results(self.folder, self.until)
-        console = Console(highlight=False)
-        for table in tables(study):
-            console.print(terminal(table), "")
-        for sentence in sentences(study):
-            console.print(sentence, markup=False)
+        found, console = findings(study), Console(highlight=False)
+        for headline in headlines(found):
+            console.print(headline, markup=False, style="bold")
+        console.print(headline_note(found), markup=False)
+        for table in study_tables(study):
+            console.print("", terminal(table))
+        console.print("", *sentences(found), sep="\n", markup=False)

@@ -1,4 +1,4 @@
-"""Tables as data: cells that know their numbers, whatever format they end in."""
+"""Tables as data: cells that hold their numbers and render to any format."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ Value = str | float | int | None
 
 
 class TableCell(Protocol):
-    """One cell: for people as text, for programs as named values."""
+    """One cell: a text to print, and named values for CSV."""
 
     def text(self) -> str:
-        """As it is read."""
+        """As it is printed."""
 
     def values(self) -> Mapping[str, Value]:
         """Its numbers by name; the name is empty for a plain text."""
 
 
 @dataclass(frozen=True)
-class Words:
-    """A cell of text; one that repeats what stands above it may stay blank."""
+class TextCell:
+    """A cell of text; a repeated label may stay blank."""
 
     words: str = ""
     blank: bool = False
@@ -35,7 +35,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Number:
+class NumberCell:
     """One number; a dash where there is none."""
 
     value: float | None
@@ -64,8 +64,8 @@ class MeanCell:
     @classmethod
     def of(cls, summary: Summary, digits: int = 0, signed: bool = False) -> "MeanCell":
         """That of a summary."""
-        own = (summary.mean, summary.se, summary.n, summary.n_expected)
-        return cls(*own, digits=digits, signed=signed)
+        numbers = (summary.mean, summary.se, summary.n, summary.n_expected)
+        return cls(*numbers, digits=digits, signed=signed)
 
     def text(self) -> str:
         if self.mean is None:
@@ -80,12 +80,14 @@ class MeanCell:
         return words
 
     def values(self) -> Mapping[str, Value]:
-        own: dict[str, Value] = {"mean": self.mean, "se": self.se}
-        return own if self.n is None else own | {"n": self.n, "of": self.n_expected}
+        found: dict[str, Value] = {"mean": self.mean, "se": self.se}
+        if self.n is None:
+            return found
+        return found | {"n": self.n, "of": self.n_expected}
 
 
 @dataclass(frozen=True)
-class Span:
+class IntervalCell:
     """An interval; a dash where there is none."""
 
     ends: tuple[float, float] | None
@@ -102,7 +104,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Count:
+class CountCell:
     """So many of so many; a dash where there is nothing to count."""
 
     n: int
@@ -130,7 +132,7 @@ class ReportTable:
         assert all(len(row) == len(self.head) for row in self.rows)
 
     def texts(self) -> list[list[str]]:
-        """The rows as they are read."""
+        """The rows as they are printed."""
         return [[cell.text() for cell in row] for row in self.rows]
 
 

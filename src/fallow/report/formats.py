@@ -37,7 +37,7 @@ SIGNED = re.compile(r"(?<![\w.])([+-]\d[\d.]*|(?<=\s)-(?=\s))")
 
 
 def terminal(table: ReportTable) -> RichTable:
-    """For rich; nothing in a name is read as markup."""
+    """A rich table; names are not read as markup."""
     shown = RichTable(
         title=Text(_line(table.title)),
         caption=Text("\n".join(_line(note) for note in table.notes)),
@@ -92,7 +92,7 @@ def latex(table: ReportTable) -> str:
 def comma_separated(table: ReportTable) -> str:
     """Csv with a column for each number: mean, s.e., n, ends of intervals.
 
-    Nothing is rounded; what is not there is empty. Title and notes are left out.
+    Nothing is rounded; missing values are empty. Title and notes are left out.
     """
     columns = [_names(table, place) for place in range(len(table.head))]
     file = io.StringIO()
@@ -122,25 +122,30 @@ FORMATS: dict[str, Callable[[ReportTable], str]] = {
 def write_tables(
     tables: Sequence[ReportTable], folder: str | Path, stem: str
 ) -> list[Path]:
-    """Write each table in every format, as `stem-1.md` and so on; what was written."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for place, table in enumerate(tables, start=1):
-        for ending, shape in FORMATS.items():
-            path = folder / f"{stem}-{place}.{ending}"
-            files.write_text(path, shape(table))
-            written.append(path)
-    return written
+    """Write each table in every format, as `stem-1.md` and so on; returns the files."""
+    return [
+        path
+        for place, table in enumerate(tables, start=1)
+        for path in write_table(table, folder, f"{stem}-{place}")
+    ]
+
+
+def write_table(table: ReportTable, folder: str | Path, stem: str) -> list[Path]:
+    """Write a table in every format; returns the files."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    written = {Path(folder) / f"{stem}.{e}": shape for e, shape in FORMATS.items()}
+    for path, shape in written.items():
+        files.write_text(path, shape(table))
+    return list(written)
 
 
 def markdown_text(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Text escaped for Markdown."""
     return MARKDOWN_SPECIAL.sub(r"\\\1", html.escape(_line(text), quote=False))
 
 
 def latex_text(text: str) -> str:
-    """Text that LaTeX shows as it is."""
+    """Text escaped for LaTeX."""
     parts = SIGNED.split(_line(text))
     return "".join(
         f"${part}$" if place % 2 else _latex_plain(part)
@@ -149,7 +154,7 @@ def latex_text(text: str) -> str:
 
 
 def _latex_plain(text: str) -> str:
-    """Two hyphens would be drawn as one dash, so that they are kept apart."""
+    """Separates two hyphens, which LaTeX would join to a dash."""
     return re.sub("-(?=-)", "-{}", "".join(LATEX_SPECIAL.get(c, c) for c in text))
 
 

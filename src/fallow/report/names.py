@@ -1,4 +1,4 @@
-"""What conditions and rules are called wherever people read, and their order."""
+"""Labels of conditions and rules in tables, figures and pages, and their order."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,6 +8,7 @@ from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import CONDITIONS
 from fallow.replay.rules import RULES
 from fallow.study.statistics import BASELINE, Returns, Setting
+from fallow.study.sweeps import window_of
 from fallow.views.plotting import thousands
 
 
@@ -62,6 +63,12 @@ def baseline_of(returns: Returns, setting: Setting | None = None) -> str | None:
     """`passive`, or else the first rule there is; None without rules."""
     rules = sorted(returns.rules(setting), key=rule_order)
     return BASELINE if BASELINE in rules else next(iter(rules), None)
+
+
+def recency_rules(returns: Returns, settings: Iterable[Setting]) -> list[str]:
+    """The Recency rules of some settings, small windows first."""
+    rules = {rule for setting in settings for rule in returns.rules(setting)}
+    return sorted(filter(window_of, rules), key=lambda rule: window_of(rule) or 0)
 
 
 def where(setting: Setting) -> str:

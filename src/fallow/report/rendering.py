@@ -1,7 +1,7 @@
 """Bodies as pictures: MuJoCo offscreen through EGL or OSMesa, where one of them works.
 
 A process can use one of them only, and a broken driver can end it, so all rendering is
-done in a process of its own. `MUJOCO_GL` chooses, as everywhere with MuJoCo.
+done in a separate process. `MUJOCO_GL` chooses, as everywhere with MuJoCo.
 """
 
 import functools
@@ -184,9 +184,9 @@ def films(shots: Sequence[Shot], width: int, height: int) -> list[np.ndarray]:
         except subprocess.TimeoutExpired:
             raise FallowError(f"{name} did not render within {RENDER_S} s") from None
         if done.returncode:
-            told = done.stderr.decode(errors="replace").strip().splitlines()
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
             raise FallowError(
-                f"{name} cannot render: {told[-1] if told else 'it died'}"
+                f"{name} cannot render: {lines[-1] if lines else 'it died'}"
             )
         return [np.load(_pictures(folder, index)) for index in range(len(shots))]
 

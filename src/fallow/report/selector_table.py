@@ -1,17 +1,17 @@
-"""The estimator's evaluation as a table: what it found, and whether it chose well."""
+"""The selector's evaluation as tables: changes found and decisions made."""
 
 import statistics
 from collections.abc import Sequence
 
 from fallow.report.cells import (
     DASH,
-    Count,
+    CountCell,
+    IntervalCell,
     MeanCell,
-    Number,
+    NumberCell,
     ReportTable,
-    Span,
     TableCell,
-    Words,
+    TextCell,
 )
 from fallow.report.names import condition_name
 from fallow.report.paper import (
@@ -66,7 +66,7 @@ Results = Sequence[SelectorResult | UnreadHistory]
 
 
 def selector_tables(cut: Results, whole: Results) -> list[ReportTable]:
-    """How often the selector is right, with the paper's cut and without; each decision.
+    """How often the selector is right, with and without the paper's cut; each decision.
 
     Where the cut changes nothing there is one reading only.
     """
@@ -122,18 +122,20 @@ DECISIONS_NOTE = (
 
 
 def decisions_table(results: Results) -> ReportTable:
-    """One row for each history that was judged."""
+    """One row for each history that was evaluated."""
     order = [bar.condition for bar in agreement(results)]
-    judged = [one for one in results if isinstance(one, SelectorResult)]
-    judged.sort(
+    evaluated = [one for one in results if isinstance(one, SelectorResult)]
+    evaluated.sort(
         key=lambda one: (
             order.index(one.case.setting.condition),
             one.case.seed,
             one.n_episodes,
         )
     )
-    judged = list({(id(one.case), one.n_episodes): one for one in judged}.values())
-    rows = tuple(_decision(one) for one in judged)
+    evaluated = list(
+        {(id(one.case), one.n_episodes): one for one in evaluated}.values()
+    )
+    rows = tuple(_decision(one) for one in evaluated)
     title = "Each decision and what turned out better"
     return ReportTable(title, DECISIONS_HEAD, rows, (DECISIONS_NOTE,), n_labels=2)
 
@@ -142,63 +144,67 @@ def _decision(one: SelectorResult) -> tuple[TableCell, ...]:
     put = [None if c.error is None else c.episode + c.error for c in one.changes]
     decision = one.decision
     return (
-        Words(condition_name(one.case.setting.condition)),
-        Number(one.case.seed, 0),
-        Number(one.n_episodes, 0),
+        TextCell(condition_name(one.case.setting.condition)),
+        NumberCell(one.case.seed, 0),
+        NumberCell(one.n_episodes, 0),
         _listed([change.episode for change in one.changes]),
         _listed(put),
-        Number(one.n_false, 0),
-        Number(decision.magnitude.value),
-        Span(decision.interval, 2),
-        Number(decision.auc.value),
-        Words(one.chosen),
+        NumberCell(one.n_false, 0),
+        NumberCell(decision.magnitude.value),
+        IntervalCell(decision.interval, 2),
+        NumberCell(decision.auc.value),
+        TextCell(one.chosen),
         MeanCell(one.advantage, signed=True),
-        Words(RIGHT[one.right]),
+        TextCell(RIGHT[one.right]),
     )
 
 
-def _listed(episodes: Sequence[int | None]) -> Words:
-    known = dict.fromkeys(str(own) for own in episodes if own is not None)
-    return Words(", ".join(known) or DASH)
+def _listed(episodes: Sequence[int | None]) -> TextCell:
+    known = dict.fromkeys(str(one) for one in episodes if one is not None)
+    return TextCell(", ".join(known) or DASH)
 
 
 def _row(
     results: Sequence[SelectorResult | UnreadHistory], bar: Agreement
 ) -> tuple[TableCell, ...]:
-    own = [
+    members = [
         r
         for r in results
         if isinstance(r, SelectorResult)
         and is_in(r.case.setting.condition, bar.condition)
     ]
-    changes: list[Change] = [change for one in own for change in one.changes]
+    changes: list[Change] = [change for one in members for change in one.changes]
     name = "All changes" if bar.condition is None else condition_name(bar.condition)
     paper = AGREEMENT.get(bar.condition, (0, 0))
-    alike = bar.condition is not None  # means over unlike conditions say nothing
+    alike = bar.condition is not None  # a mean over unlike conditions has no meaning
+    magnitude = _mean([one.decision.magnitude.value for one in members])
+    auc = _mean([one.decision.auc.value for one in members])
+    true_auc = _mean([_true_auc(one) for one in members])
     return (
-        Words(name),
-        Number(len(own), 0),
-        Count(sum(change.found for change in changes), len(changes)),
-        Number(sum(one.n_false for one in own), 0),
-        Number(_median([change.error for change in changes]), 1),
-        Number(_median([change.delay for change in changes]), 1),
-        Number(_mean([one.decision.magnitude.value for one in own]) if alike else None),
-        Number(ESTIMATED_MAGNITUDE.get(bar.condition or "")),
-        Number(_mean([one.decision.auc.value for one in own]) if alike else None),
-        Number(_mean([_true_auc(one) for one in own]) if alike else None),
-        Count(bar.n_right, bar.n),
-        Count(*paper),
+        TextCell(name),
+        NumberCell(len(members), 0),
+        CountCell(sum(change.found for change in changes), len(changes)),
+        NumberCell(sum(one.n_false for one in members), 0),
+        NumberCell(_median([change.error for change in changes]), 1),
+        NumberCell(_median([change.delay for change in changes]), 1),
+        NumberCell(magnitude if alike else None),
+        NumberCell(ESTIMATED_MAGNITUDE.get(bar.condition or "")),
+        NumberCell(auc if alike else None),
+        NumberCell(true_auc if alike else None),
+        CountCell(bar.n_right, bar.n),
+        CountCell(*paper),
     )
 
 
-def _true_auc(judgement: SelectorResult) -> float | None:
-    return None if judgement.truth is None else judgement.truth.auc
+def _true_auc(result: SelectorResult) -> float | None:
+    return None if result.truth is None else result.truth.auc
 
 
 def _left_out(results: Sequence[SelectorResult | UnreadHistory]) -> list[str]:
     notes = []
     for one in results:
-        where = f"{one.case.setting.condition}, seed {one.case.seed}"
+        name = condition_name(one.case.setting.condition)
+        where = f"{name}, seed {one.case.seed}"
         if isinstance(one, UnreadHistory):
             notes.append(f"Left out: {where}: {one.reason}.")
         elif one.right is None:

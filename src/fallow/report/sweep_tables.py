@@ -4,8 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fallow.report.cells import Number, ReportTable
-from fallow.report.comparing import AUC, Line, differences_table
+from fallow.report.cells import NumberCell, ReportTable
 from fallow.report.paper import (
     RECURRENCE_TEXT,
     SWEEP,
@@ -13,6 +12,7 @@ from fallow.report.paper import (
     WINDOW_TEXT,
     Published,
 )
+from fallow.report.table_builders import AUC, Line, differences_table
 from fallow.study.estimator import RECENCY
 from fallow.study.statistics import (
     BASELINE,
@@ -94,7 +94,7 @@ def _lines(returns: Returns, name: str, setting: Setting) -> list[tuple[Order, L
         windows = {RECENCY: window_of(RECENCY)}
     paper = None if name == "window" else published(condition, setting.trunk_set)
     auc, paper_auc = setting_auc(returns, setting), SWEEP_AUC.get(condition)
-    extra = (Number(auc), Number(paper_auc))
+    extra = (NumberCell(auc), NumberCell(paper_auc))
     return [
         (
             (knob, window, setting.trunk_set),

@@ -1,4 +1,4 @@
-"""The tables of a study: the paper's in its layout, ours beside it, or a plain one."""
+"""The tables of a study: in the paper's layout beside its numbers, or a plain one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,14 +6,6 @@ from dataclasses import replace
 from fallow.core.results import ResultRow
 from fallow.dynamics.schedules import SHIFT_FRAME
 from fallow.report.cells import MeanCell, ReportTable
-from fallow.report.comparing import (
-    Entry,
-    Line,
-    differences_table,
-    grid_words,
-    seed_words,
-    values_table,
-)
 from fallow.report.names import (
     baseline_of,
     condition_name,
@@ -24,7 +16,16 @@ from fallow.report.names import (
 )
 from fallow.report.paper import TABLES, PaperRow, PaperTable
 from fallow.report.sweep_tables import SWEEPS, sweep_tables
-from fallow.study.named import paper_text
+from fallow.report.table_builders import (
+    Entry,
+    Line,
+    differences_table,
+    grid_words,
+    seed_words,
+    values_table,
+)
+from fallow.study.named import held_study, paper_text
+from fallow.study.results import StudyResults
 from fallow.study.statistics import (
     BASELINE,
     Returns,
@@ -52,11 +53,18 @@ def tables_of(
     of `returns_of`.
     """
     returns = returns_of(rows, shift_frame, seeds, n_evaluations, trunk_sets)
-    return tables_of_returns(returns, name)
+    return _tables_of_returns(returns, name)
 
 
-def tables_of_returns(returns: Returns, name: str = "") -> list[ReportTable]:
-    """The same from returns."""
+def study_tables(study: StudyResults) -> list[ReportTable]:
+    """The tables of a study, in the paper's layout where the study holds one."""
+    if not study.rows:
+        return []
+    name = study.name if study.plan is None else held_study(study.plan)
+    return _tables_of_returns(study.returns, name)
+
+
+def _tables_of_returns(returns: Returns, name: str) -> list[ReportTable]:
     made: list[ReportTable] = []
     if name in TABLES:
         made = paper_tables(returns, TABLES[name])
@@ -67,12 +75,12 @@ def tables_of_returns(returns: Returns, name: str = "") -> list[ReportTable]:
 
 def paper_tables(returns: Returns, layout: PaperTable) -> list[ReportTable]:
     """One of the paper's tables, once for each preset and set of trunks."""
-    own = {(place.task, place.agent) for place in layout.places}
+    in_paper = {(place.task, place.agent) for place in layout.places}
     sets = sorted(
         {
             (setting.preset, setting.trunk_set)
             for setting in returns.settings
-            if (setting.task, setting.agent) in own
+            if (setting.task, setting.agent) in in_paper
         }
     )
     return [
@@ -115,11 +123,6 @@ def _paper_set(
     trunks = f", trunks {trunk_set}" if trunk_set else ""
     title = f"{layout.name}: {layout.title}; preset {preset}{trunks}"
     return _tables(returns, replace(layout, title=title), places)
-
-
-def _settings(returns: Returns, preset: str, trunk_set: str) -> list[Setting]:
-    wanted = (preset, trunk_set)
-    return [one for one in returns.settings if (one.preset, one.trunk_set) == wanted]
 
 
 def _reading(place: PaperRow, settings: Sequence[Setting]) -> Setting | None:
@@ -168,7 +171,7 @@ def _with_ours(
 def _tables(
     returns: Returns, layout: PaperTable, places: Mapping[PaperRow, Setting]
 ) -> list[ReportTable]:
-    """What was reached, what was gained, and what was reached in each regime."""
+    """Returns, paired differences, and returns by regime."""
     columns = _columns(returns, layout, places)
     notes = _made_of(returns, tuple(places.values()))
     notes += _remarks(returns, layout, places, columns)
@@ -295,8 +298,8 @@ def _by_regime(
     """Where evaluations saw several regimes: what each rule reached in each."""
     entries = []
     for place, setting in places.items():
-        own = [b for b in returns.branches if b.setting == setting]
-        regimes = sorted({regime for b in own for regime, _ in b.by_regime})
+        branches = [b for b in returns.branches if b.setting == setting]
+        regimes = sorted({regime for b in branches for regime, _ in b.by_regime})
         for regime in regimes if len(regimes) > 1 else ():
             part = of_regime(returns, regime)
             ours = {r: mean_return(part, setting, r) for r in returns.rules(setting)}
@@ -317,7 +320,7 @@ def _remarks(
     places: Mapping[PaperRow, Setting],
     columns: Columns,
 ) -> tuple[str, ...]:
-    """What the paper's text says of cells that we have, beside ours."""
+    """The paper's remarks on cells that we have, beside our values."""
     found = []
     for (place, paper), text in layout.remarks.items():
         setting = places[place]
@@ -340,7 +343,7 @@ def _summed(returns: Returns, setting: Setting, rule: str) -> str:
 
 
 def _made_of(returns: Returns, settings: Sequence[Setting]) -> tuple[str, ...]:
-    """What every number of a table is made of."""
+    """The seeds and evaluations that every number of a table is a mean of."""
     branches = [b for b in returns.branches if b.setting in settings]
     seeds = {b.seed for b in branches} | set(returns.seeds or ())
     grids = sorted({b.frames for b in branches if b.value is not None})

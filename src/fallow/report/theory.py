@@ -11,28 +11,19 @@ advantage as often as it can.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from fallow.dynamics.conditions import Condition
-from fallow.dynamics.schedules import Drift
+from fallow.dynamics.schedules import Drift, Recurring
 from fallow.dynamics.shifts import Damage, Gain
 from fallow.dynamics.tasks import ACTION_REPEAT, TASKS
 from fallow.replay import tradeoff
-from fallow.views.plotting import (
-    AXIS,
-    INK,
-    RULE_LOOKS,
-    legend_above,
-    one_axes,
-    styled,
-)
-
-THEORY_HEIGHT_IN = 2.9
-WON, LOST = RULE_LOOKS["recency"].colour, RULE_LOOKS["passive"].colour
+from fallow.report.names import recency_rules
+from fallow.study.results import StudyResults
+from fallow.study.statistics import difference
+from fallow.study.sweeps import window_of
+from fallow.views.plotting import thousands
 
 
 @dataclass(frozen=True)
@@ -155,80 +146,32 @@ def fitted_noise(cases: Sequence[TheoryCase]) -> tuple[float, int]:
     return middles[best], agreeing(middles[best])
 
 
-def mismatch(cases: Sequence[TheoryCase], noise_std: float) -> Figure:
-    """Change M against staleness, with M*: above the line forgetting should pay."""
-    with styled():
-        figure, axes = one_axes(THEORY_HEIGHT_IN)
-        high = max([s.contrast for s in cases] + [0.1]) * 1.12
-        contrast = np.linspace(high / 200, high, 200)
-        for cost, dash in zip(_costs(cases), ("-", "--", ":", "-."), strict=False):
-            star = noise_std * np.sqrt(cost / contrast)
-            name = f"M*, window {_window(cases, cost)}"
-            axes.plot(contrast, star, color=INK, linewidth=1.3, linestyle=dash)
-            axes.plot([], [], color=INK, linewidth=1.3, linestyle=dash, label=name)
-        for case in cases:
-            axes.plot(case.contrast, case.offset, **_mark(case))
-            place = (case.contrast, case.offset)
-            small: Any = {"fontsize": 7, "color": AXIS, "textcoords": "offset points"}
-            axes.annotate(case.label, place, (1, 6), rotation=50, **small)
-        _key(axes)
-        axes.set(xlim=(min(0, *[s.contrast for s in cases]) - 0.02, high))
-        axes.set(ylim=(-0.04, max(s.offset for s in cases) * 1.2 + 0.05))
-        axes.set(xlabel="staleness that the window removes, \u03c1² \u2212 \u03c1_w²")
-        axes.set(ylabel="change M")
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-        legend_above(figure, axes, columns=2)
-        return figure
-
-
-def against_advantage(cases: Sequence[TheoryCase], noise_std: float) -> Figure:
-    """The theory's dE, in units of sigma^2, against the measured advantage."""
-    with styled():
-        figure, axes = one_axes(THEORY_HEIGHT_IN)
-        axes.axhline(0, color=INK, linewidth=1)
-        axes.axvline(0, color=INK, linewidth=1)
-        for s in cases:
-            x = s.delta_error(noise_std) / noise_std**2 * 1e4
-            axes.errorbar(
-                x, s.advantage, s.error or 0.0, ecolor=AXIS, capsize=2, **_mark(s)
+def theory_cases(study: StudyResults) -> list[TheoryCase]:
+    """All conditions that change gains, with every window of recency."""
+    returns, found = study.returns, []
+    for setting in returns.settings:
+        condition, frames = study.condition(setting.condition), study.return_frames
+        if condition is None or not frames:
+            continue
+        offset = offset_of(condition, setting.task)
+        for rule in recency_rules(study.returns, [setting]):
+            gap = difference(returns, setting, rule)
+            if offset is None or gap.mean is None:
+                continue
+            shares = tuple(
+                stale_shares(condition, study.trunk_frames, at, window_of(rule) or 0)
+                for at in frames
             )
-        _key(axes)
-        axes.set(xlabel="ΔE / σ², in 10⁻⁴ (above 0: forgetting should pay)")
-        axes.set(ylabel="Recency advantage D")
-        axes.margins(0.12)
-        axes.yaxis.set_major_locator(MaxNLocator(5))
-        legend_above(figure, axes, columns=2)
-        return figure
+            found.append(
+                TheoryCase(_short(condition), offset, shares, gap.mean, gap.se)
+            )
+    return found
 
 
-def _mark(case: TheoryCase) -> dict[str, Any]:
-    """Up or down for who won; hollow where twice the standard error holds 0."""
-    won = case.advantage > 0
-    unsure = case.error is None or abs(case.advantage) < 2 * case.error
-    colour = WON if won else LOST
-    return {
-        "marker": "^" if won else "v",
-        "linestyle": "none",
-        "color": colour,
-        "markersize": 8,
-        "markerfacecolor": "none" if unsure else colour,
-    }
-
-
-def _key(axes: Any) -> None:
-    for name, marker, colour in (("Recency won", "^", WON), ("Passive won", "v", LOST)):
-        style = {"marker": marker, "color": colour, "linestyle": "none"}
-        axes.plot([], [], label=name, **style)
-
-
-def _costs(cases: Sequence[TheoryCase]) -> list[float]:
-    """One for each window, the mean over its cases."""
-    by_window: dict[int, list[float]] = {}
-    for case in cases:
-        by_window.setdefault(case.n_window, []).append(case.cost)
-    return [float(np.mean(by_window[window])) for window in sorted(by_window)]
-
-
-def _window(cases: Sequence[TheoryCase], cost: float) -> str:
-    windows = sorted({case.n_window for case in cases})
-    return f"{windows[_costs(cases).index(cost)]:,}"
+def _short(condition: Condition) -> str:
+    """A short label for a condition, for a crowded figure."""
+    if isinstance(condition.schedule, Recurring):
+        return thousands(condition.schedule.period_frames)
+    if condition.name == "gain" and isinstance(condition.shift, Gain):
+        return f"g={condition.shift.g}"
+    return condition.name

@@ -1,16 +1,16 @@
 """One look for every figure: the style, the colours, and a figure as a page's SVG.
 
-Colours become CSS variables in a page, so that one drawing serves light and dark; text
-stays text. `page.css` gives every variable its two values.
+Colours become CSS variables in a page, so that one SVG serves light and dark.
+`page.css` and `rule_styles` give every variable its two values. Text stays text.
 """
 
 import html
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib import rc_context, style
 from matplotlib.axes import Axes
@@ -32,13 +32,15 @@ VARIABLES = {
     SHADE: "--shade",
 }
 PLAIN: Any = {"text.parse_math": False, "svg.hashsalt": "fallow"}
-"""A name with a dollar sign is no formula; the same drawing has the same bytes."""
+"""Dollar signs in names are no formulas, and equal figures have equal bytes."""
+POINTS_PER_INCH = 72
+"""SVG files of matplotlib are measured in points."""
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a series is drawn: told apart by colour, and without it by dash and mark."""
+class SeriesStyle:
+    """How a series is drawn: by colour, and in grey by dash and mark."""
 
     colour: str
     dash: Any = "-"
@@ -56,63 +58,39 @@ class Look:
         }
 
 
-RULE_LOOKS = {
-    "passive": Look("#0072b2", "-", "o"),
-    "recency": Look("#d55e00", "--", "s"),
-    "graded": Look("#009e73", "-.", "^"),
-    "wmar": Look("#c2619a", (0, (5, 1, 1, 1, 1, 1)), "D"),
-    "reservoir": Look("#b07c00", ":", "v"),
-    "reset": Look("#7d5ba6", (0, (7, 2)), "P"),
-    "matched": Look("#4f6d7a", (0, (3, 1)), "X"),
-    "curious": Look("#a3273f", (0, (1, 1)), "*"),
-}
-VARIABLES |= {look.colour: f"--{rule}" for rule, look in RULE_LOOKS.items()}
-OTHER_LOOKS = (
-    Look(AXIS, "-", "<"),
-    Look(INK, "--", ">"),
-    Look(TRACE, ":", "h"),
-    Look(STALE, "-.", "d"),
-)
-HOLLOW_DASH = (0, (2, 1.5))
-"""Of a rule with options of its own, whose marks are hollow as well."""
+class HoverPoint(NamedTuple):
+    """A text that a page shows while the pointer rests on a point."""
+
+    axes: Axes
+    x: float
+    y: float
+    text: str
 
 
-def looks(rules: list[str]) -> dict[str, Look]:
-    """A look for each of some rules; a rule with options is the plain one's, hollow."""
-    found: dict[str, Look] = {}
-    spare = iter(OTHER_LOOKS * (1 + len(rules)))
-    taken: set[str] = set()
-    for rule in rules:
-        name = options_free(rule)
-        base = RULE_LOOKS.get(name)
-        if base is None:
-            found[rule] = next(spare)
-        elif rule == name:
-            found[rule] = base
-        else:
-            dash = (0, (1, 2)) if name in taken else HOLLOW_DASH
-            taken.add(name)
-            found[rule] = Look(base.colour, dash, base.marker, hollow=True)
-    return found
+class PageFigure(Figure):
+    """A figure whose points say their values on a page."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.hover_points: list[HoverPoint] = []
 
-def options_free(text: str) -> str:
-    """`recency` of `recency:window_transitions=20000`."""
-    return text.partition(":")[0]
+    def add_hover(self, axes: Axes, x: float, y: float, text: str) -> None:
+        """Show `text` at a point, in coordinates of the data."""
+        self.hover_points.append(HoverPoint(axes, float(x), float(y), text))
 
 
 @contextmanager
 def styled() -> Iterator[None]:
     """The project's style, for drawing and for saving alike."""
     inks = ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor")
-    own = {**dict.fromkeys(inks, INK), "xtick.color": AXIS, "ytick.color": AXIS}
-    with style.context([STYLE, own]), rc_context(PLAIN):
+    colours = {**dict.fromkeys(inks, INK), "xtick.color": AXIS, "ytick.color": AXIS}
+    with style.context([STYLE, colours]), rc_context(PLAIN):
         yield
 
 
-def one_axes(height_in: float, width_in: float = WIDTH_IN) -> tuple[Figure, Axes]:
+def one_axes(height_in: float, width_in: float = WIDTH_IN) -> tuple[PageFigure, Axes]:
     """A new figure with one pair of axes, in inches; call it when styled."""
-    figure = Figure(figsize=(width_in, height_in))
+    figure = PageFigure(figsize=(width_in, height_in))
     return figure, figure.add_subplot()
 
 
@@ -141,7 +119,7 @@ def thousands(value: float, _: Any = None) -> str:
 
 
 def settle(figure: Figure) -> None:
-    """Lay a figure out once for all, so that saving it takes half as long."""
+    """Lay a figure out once, which halves the time of saving it."""
     if figure.get_layout_engine() is not None:
         with styled():
             figure.draw_without_rendering()
@@ -154,16 +132,37 @@ def plain_svg(figure: Figure) -> str:
     file = io.StringIO()
     with styled():
         figure.savefig(file, format="svg", transparent=True, metadata=NO_METADATA)
-    drawn = file.getvalue()
-    return drawn[drawn.index("<svg") :]
+    svg = file.getvalue()
+    return svg[svg.index("<svg") :]
 
 
-def for_page(drawn: str, label: str) -> str:
-    """The same for a page: colours as CSS variables, and a label for who cannot see."""
-    for colour, variable in VARIABLES.items():
-        drawn = drawn.replace(colour, f"var({variable})")
+def hover_marks(figure: Figure) -> str:
+    """SVG elements that show the hover points of a figure that was laid out."""
+    if not isinstance(figure, PageFigure):
+        return ""
+    scale, height = POINTS_PER_INCH / figure.dpi, figure.get_figheight()
+    marks = []
+    for point in figure.hover_points:
+        x, y = scale * point.axes.transData.transform((point.x, point.y))
+        place = f'cx="{x:.1f}" cy="{POINTS_PER_INCH * height - y:.1f}"'
+        title = f"<title>{html.escape(point.text)}</title>"
+        marks.append(f'<circle class="hover" {place} r="6">{title}</circle>')
+    return "".join(marks)
+
+
+def for_page(
+    svg: str, label: str, variables: Mapping[str, str] = VARIABLES, marks: str = ""
+) -> str:
+    """An SVG element for a page: colours as CSS variables, a label for screen readers.
+
+    `marks` are elements to draw on top.
+    """
+    for colour, variable in variables.items():
+        svg = svg.replace(colour, f"var({variable})")
     label = html.escape(label, quote=True)
-    return drawn.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+    svg = svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+    end = svg.rindex("</svg>")
+    return svg[:end] + marks + svg[end:]
 
 
 def as_svg(figure: Figure, label: str) -> str:

@@ -35,6 +35,8 @@ class Adaptive(Rule):
     unknown_mismatch: float = 0.5
     """Mismatch of regimes that no change of gains explains."""
 
+    colour = "#008c95"
+
     def __post_init__(self) -> None:
         owner = "rule 'adaptive'"
         options.check_number(

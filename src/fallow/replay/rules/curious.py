@@ -28,6 +28,8 @@ class Curious(Rule):
     needs_errors = True
     needs_visits = True
 
+    colour = "#a3273f"
+
     def __post_init__(self) -> None:
         for option in ("c", "b", "alpha"):
             value = getattr(self, option)

@@ -25,6 +25,8 @@ class Graded(Rule):
     temperature: float = 1.0
     needs_errors = True
 
+    colour = "#00835f"
+
     def __post_init__(self) -> None:
         options.check_number("rule 'graded'", "temperature", self.temperature, above=0)
 

@@ -24,6 +24,8 @@ class Matched(Rule):
     beta: float = 0.0
     """Start weight of steps from other regimes; 0 masks them."""
 
+    colour = "#4f6d7a"
+
     def __post_init__(self) -> None:
         options.check_number("rule 'matched'", "beta", self.beta, at_least=0)
 

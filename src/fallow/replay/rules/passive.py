@@ -15,5 +15,7 @@ class Passive(Rule):
     Stale share after k new steps on T old ones: T / (T + k).
     """
 
+    colour = "#0072b2"
+
     def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
         return (ledger.stored(),)

@@ -18,6 +18,8 @@ class Recency(Rule):
     window_transitions: int = 10_000
     """w, summed over the agent's worlds."""
 
+    colour = "#c85500"
+
     def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
         return (ledger.newest(self.window_transitions),)
 

@@ -40,6 +40,8 @@ class Reservoir(Rule):
     """Of unit `chunk`: so many steps in a row; a multiple of 64."""
     keeps_by_key = True
 
+    colour = "#946800"
+
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
             raise unknown("unit of rule 'reservoir'", str(self.unit), UNITS)

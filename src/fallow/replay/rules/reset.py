@@ -20,6 +20,7 @@ class Reset(Rule):
     """Step of the agent at which its body changed; None: the first change noted."""
 
     label = "Reset-once"
+    colour = "#7d5ba6"
 
     def __post_init__(self) -> None:
         if self.change_step is not None:

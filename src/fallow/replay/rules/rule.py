@@ -26,6 +26,8 @@ class Rule:
     summary: ClassVar[str]
     label: ClassVar[str] = ""
     """What tables and figures call it; its name with a capital letter unless given."""
+    colour: ClassVar[str] = ""
+    """`#rrggbb` in figures, dark enough for text on white; empty: one of a palette."""
     needs_errors: ClassVar[bool] = False
     """Whether the agent must sweep the buffer with its model's errors."""
     needs_visits: ClassVar[bool] = False

@@ -23,6 +23,7 @@ class Wmar(Rule):
     long_transitions: int = 500_000
     """A uniform sample of so many steps of the whole history, as whole chunks."""
     label = "WMAR"
+    colour = "#b44f8b"
     keeps_by_key = True
 
     def parts(self, ledger: Ledger) -> tuple[Spans, ...]:

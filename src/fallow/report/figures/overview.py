@@ -1,4 +1,4 @@
-"""The idea in one diagram, drawn by code (after the paper's Fig. 1)."""
+"""The learning loop and two rules in one diagram (after the paper's Fig. 1)."""
 
 from typing import Any
 
@@ -6,17 +6,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
+from fallow.report.names import rule_name
 from fallow.views.plotting import (
     AXIS,
     FRESH,
     INK,
     PAPER,
-    RULE_LOOKS,
     SHADE,
     STALE,
     WIDTH_IN,
     styled,
 )
+from fallow.views.rule_styles import rule_colour, rule_style
 
 HEIGHT_IN = 4.0
 N_BLOCKS = 12
@@ -43,7 +44,7 @@ def overview() -> Figure:
 def _loop(axes: Axes) -> None:
     _box(axes, 0.1, 6.3, 2.1, "robot", "its body changes")
     _box(axes, 2.75, 6.3, 2.1, "history", "all that was stored")
-    _box(axes, 5.4, 6.3, 2.1, "rule", "what is drawn", RULE_LOOKS["recency"].colour)
+    _box(axes, 5.4, 6.3, 2.1, "rule", "what is sampled", rule_colour("recency"))
     _box(axes, 8.05, 6.3, 1.85, "agent", "model and policy")
     for begin in (2.2, 4.85, 7.5):
         _arrow(axes, (begin, 6.85), (begin + 0.55, 6.85))
@@ -83,12 +84,11 @@ def _history(axes: Axes, y: float, stale: list[bool], title: str) -> None:
 
 
 def _bracket(axes: Axes, left: float, right: float, y: float, rule: str) -> None:
-    look = RULE_LOOKS[rule]
-    style: dict[str, Any] = {"color": look.colour, "linewidth": 2.2}
-    axes.plot([left, right - 0.08], [y, y], linestyle=look.dash, **style)
-    axes.text(
-        left - 0.08, y, rule, ha="right", va="center", fontsize=8.5, color=look.colour
-    )
+    style = rule_style(rule)
+    line: dict[str, Any] = {"color": style.colour, "linewidth": 2.2}
+    axes.plot([left, right - 0.08], [y, y], linestyle=style.dash, **line)
+    text: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 8.5}
+    axes.text(left - 0.08, y, rule_name(rule), color=style.colour, **text)
 
 
 def _box(

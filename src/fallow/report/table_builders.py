@@ -1,20 +1,20 @@
-"""Two kinds of table from returns: what each rule reached, and what it gained."""
+"""Builds the two kinds of table: returns of each rule, and paired differences."""
 
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fallow.report.cells import (
-    Count,
+    CountCell,
+    IntervalCell,
     MeanCell,
-    Number,
+    NumberCell,
     ReportTable,
-    Span,
     TableCell,
-    Words,
+    TextCell,
     digits_for,
 )
-from fallow.report.names import rule_name
+from fallow.report.names import condition_name, rule_name
 from fallow.report.paper import Published
 from fallow.study.statistics import (
     BASELINE,
@@ -34,7 +34,7 @@ OURS, PAPER, WHOSE = "ours", "the paper", "whose"
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of values: what it is called, our numbers and the paper's, by rule."""
+    """One row of returns: its labels, our numbers and the paper's, by rule."""
 
     labels: tuple[str, ...]
     ours: dict[str, Summary]
@@ -45,7 +45,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Line:
-    """One paired difference: what it is called, and where it is taken."""
+    """One row of a paired difference: its labels, setting and the two rules."""
 
     labels: tuple[str, ...]
     setting: Setting
@@ -65,32 +65,38 @@ def values_table(
     signed: bool = False,
 ) -> ReportTable:
     """A column for each rule, `rules` naming them; the paper's row below ours."""
-    summaries = [own for entry in entries for own in entry.ours.values()]
-    digits = digits_for([own.mean for own in summaries])
+    summaries = [summary for entry in entries for summary in entry.ours.values()]
+    digits = digits_for([summary.mean for summary in summaries])
     with_paper = any(entry.paper for entry in entries)
     with_auc = any(e.auc is not None or e.paper_auc is not None for e in entries)
 
     def row(
-        labels: Sequence[Words], whose: str, auc: float | None, own: Iterable[TableCell]
+        labels: Sequence[TextCell],
+        whose: str,
+        auc: float | None,
+        values: Iterable[TableCell],
     ) -> tuple[TableCell, ...]:
-        names = (*labels, Words(whose)) if with_paper else labels
-        return *names, *((Number(auc),) if with_auc else ()), *own
+        names = (*labels, TextCell(whose)) if with_paper else labels
+        return *names, *((NumberCell(auc),) if with_auc else ()), *values
 
     rows = []
     for entry in entries:
         ours = [_estimate(entry.ours.get(rule), digits, signed) for rule in rules]
-        labels = [Words(label) for label in entry.labels]
+        labels = [TextCell(label) for label in entry.labels]
         rows.append(row(labels, OURS, entry.auc, ours))
         if entry.paper:
             paper = [_published(entry.paper.get(r), digits, signed) for r in rules]
-            labels = [Words(label, blank=True) for label in entry.labels]
+            labels = [TextCell(label, blank=True) for label in entry.labels]
             rows.append(row(labels, PAPER, entry.paper_auc, paper))
     columns = (*head, *((WHOSE,) if with_paper else ()))
     return ReportTable(
         title=title,
         head=(*columns, *((AUC,) if with_auc else ()), *rules.values()),
         rows=tuple(rows),
-        notes=(*notes, *missing_notes(m for own in summaries for m in own.missing)),
+        notes=(
+            *notes,
+            *missing_notes(m for summary in summaries for m in summary.missing),
+        ),
         n_labels=len(columns),
     )
 
@@ -105,29 +111,32 @@ def differences_table(
 ) -> ReportTable:
     """A row for each paired difference, with its intervals and the paper's value."""
     found = [difference(returns, x.setting, x.rule, x.against) for x in lines]
-    digits = digits_for([own.mean for own in found])
+    digits = digits_for([summary.mean for summary in found])
     with_paper = any(line.published for line in lines)
-    calm = [_less_none(returns, line) for line in lines]
-    with_calm = any(own is not None and own.n for own in calm)
+    less_none = [_less_none(returns, line) for line in lines]
+    with_less_none = any(summary is not None and summary.n for summary in less_none)
     rows = []
-    for line, own, less in zip(lines, found, calm, strict=True):
+    for line, gap, less in zip(lines, found, less_none, strict=True):
         name = f"{rule_name(line.rule)} - {rule_name(line.against)}"
-        cells: list[TableCell] = [Words(text) for text in (*line.labels, name)]
-        cells += [*line.extra, MeanCell.of(own, digits, signed=True)]
+        cells: list[TableCell] = [TextCell(text) for text in (*line.labels, name)]
+        cells += [*line.extra, MeanCell.of(gap, digits, signed=True)]
         if with_paper:
             cells.append(_published(line.published, digits, signed=True))
             paper_sign = line.published.sign if line.published else 0
-            cells.append(Words(sign_words(own.mean, paper_sign, digits)))
-        cells += [Span(own.interval, digits), Span(own.bootstrap, digits)]
-        cells.append(Count(own.n_positive, own.n))
-        if with_calm:
+            cells.append(TextCell(sign_words(gap.mean, paper_sign, digits)))
+        cells += [
+            IntervalCell(gap.interval, digits),
+            IntervalCell(gap.bootstrap, digits),
+        ]
+        cells.append(CountCell(gap.n_positive, gap.n))
+        if with_less_none:
             cells.append(_estimate(less, digits, signed=True))
         rows.append(tuple(cells))
     paper_head = (PAPER, "sign") if with_paper else ()
-    calm_head = ("less that of no change",) if with_calm else ()
-    # a rule that was never run without a change is not left out of anything
-    compared = [own for own in calm if own is not None and own.n]
-    missing = [m for own in (*found, *compared) for m in own.missing]
+    less_none_head = ("less that of no change",) if with_less_none else ()
+    # a rule that was never run without a change is not missing there
+    compared = [summary for summary in less_none if summary is not None and summary.n]
+    missing = [m for summary in (*found, *compared) for m in summary.missing]
     return ReportTable(
         title=title,
         head=(
@@ -139,7 +148,7 @@ def differences_table(
             "t, 95 %",
             "bootstrap, 95 %",
             "seeds above 0",
-            *calm_head,
+            *less_none_head,
         ),
         rows=tuple(rows),
         notes=(*notes, *_notes(found, with_paper), *missing_notes(missing)),
@@ -154,7 +163,7 @@ def sign_words(ours: float | None, other: float | None, digits: int) -> str:
 
 
 def missing_notes(missing: Iterable[Missing]) -> list[str]:
-    """Sentences on branches that are in no number, alike ones together."""
+    """Sentences on branches that are in no mean, grouped by reason."""
     groups: dict[tuple[str, str, str], list[int]] = {}
     for one in dict.fromkeys(missing):
         key = (one.condition, one.rule, one.reason)
@@ -163,12 +172,16 @@ def missing_notes(missing: Iterable[Missing]) -> list[str]:
     for (condition, rule, reason), seeds in groups.items():
         together.setdefault((condition, seed_words(seeds), reason), []).append(rule)
     notes = [
-        f"Left out: {condition}, {', '.join(rules)}, {seeds}: {reason}."
+        f"Left out: {condition_name(condition)}, {_joined(rules)}, {seeds}: {reason}."
         for (condition, seeds, reason), rules in together.items()
     ]
     if len(notes) > MOST_NOTES:
         notes[MOST_NOTES:] = [f"And {len(notes) - MOST_NOTES} more like these."]
     return notes
+
+
+def _joined(rules: Iterable[str]) -> str:
+    return ", ".join(rule_name(rule) for rule in rules)
 
 
 def grid_words(frames: Sequence[int]) -> str:
@@ -183,28 +196,28 @@ def grid_words(frames: Sequence[int]) -> str:
 
 def seed_words(seeds: Iterable[int]) -> str:
     """`seed 3`, `seeds 0 to 4`, `seeds 0, 2`."""
-    own = sorted(set(seeds))
-    steps = {b - a for a, b in itertools.pairwise(own)}
-    if len(own) == 1:
-        return f"seed {own[0]}"
-    if len(own) > 2 and steps == {1}:
-        return f"seeds {own[0]} to {own[-1]}"
-    return f"seeds {', '.join(str(seed) for seed in own)}"
+    ordered = sorted(set(seeds))
+    steps = {b - a for a, b in itertools.pairwise(ordered)}
+    if len(ordered) == 1:
+        return f"seed {ordered[0]}"
+    if len(ordered) > 2 and steps == {1}:
+        return f"seeds {ordered[0]} to {ordered[-1]}"
+    return f"seeds {', '.join(str(seed) for seed in ordered)}"
 
 
 def _notes(found: Sequence[Summary], with_paper: bool) -> list[str]:
     notes = []
-    if any(own.n == 1 for own in found):
+    if any(summary.n == 1 for summary in found):
         notes.append("One seed: no standard error and no interval.")
-    if any(own.n > 1 for own in found):
+    if any(summary.n > 1 for summary in found):
         notes.append(
-            "Pairs share seed and trunk. The percentile bootstrap is the paper's; of "
-            "five seeds it covers 84 %, so trust the t interval."
+            "Differences are paired by seed and trunk. The percentile bootstrap is the "
+            "paper's; with five seeds it covers 84 %, so rely on the t interval."
         )
     if with_paper:
         notes.append(
-            "Signs are compared even where an interval holds 0. Differences of the "
-            "paper without s.e. are those of its printed means."
+            "Signs are compared even where an interval contains 0. Differences of the "
+            "paper without s.e. are differences of its printed means."
         )
     return notes
 
@@ -216,11 +229,13 @@ def _less_none(returns: Returns, line: Line) -> Summary | None:
     return difference_less_none(returns, setting, line.rule, line.against)
 
 
-def _estimate(own: Summary | None, digits: int, signed: bool) -> MeanCell:
-    return MeanCell(None) if own is None else MeanCell.of(own, digits, signed)
+def _estimate(summary: Summary | None, digits: int, signed: bool) -> MeanCell:
+    return MeanCell(None) if summary is None else MeanCell.of(summary, digits, signed)
 
 
-def _published(own: Published | None, digits: int, signed: bool) -> MeanCell:
-    if own is None:
+def _published(printed: Published | None, digits: int, signed: bool) -> MeanCell:
+    if printed is None:
         return MeanCell(None)
-    return MeanCell(own.mean, own.se, digits=digits, signed=signed, sign=own.sign)
+    return MeanCell(
+        printed.mean, printed.se, digits=digits, signed=signed, sign=printed.sign
+    )

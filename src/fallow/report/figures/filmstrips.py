@@ -1,7 +1,7 @@
 """Matched episodes of several rules side by side, as a strip and as a short film.
 
-Branches of one seed begin an episode in the same pose, so what differs is what the
-agents have learned. Episodes are simulated again from histories.
+Branches of one seed begin an episode in the same pose, so only what the agents
+learned differs. Episodes are simulated again from histories.
 """
 
 import io
@@ -15,7 +15,9 @@ from PIL import Image
 from fallow.core.errors import FallowError
 from fallow.logs.history import History
 from fallow.report import rendering
-from fallow.views.plotting import SHADE, WIDTH_IN, looks, options_free, styled
+from fallow.report.names import rule_name
+from fallow.views.plotting import SHADE, WIDTH_IN, styled
+from fallow.views.rule_styles import rule_styles
 
 STEPS = (0, 60, 120, 240, 360, 480)
 """Transitions after which a strip shows the body."""
@@ -85,11 +87,11 @@ def matched(histories: Mapping[str, History], regime: int | None = None) -> Scen
             "one seed"
         )
     last = max(common)
-    indices = {rule: own[last] for rule, own in zip(histories, places, strict=True)}
+    indices = {rule: found[last] for rule, found in zip(histories, places, strict=True)}
     return Scene(dict(histories), indices, last[0])
 
 
-def strip(
+def filmstrip(
     scene: Scene, steps: Sequence[int] = STEPS, remarks: Mapping[str, str] | None = None
 ) -> Figure:
     """One row of pictures for each rule, at some steps; a remark at the right of each.
@@ -101,7 +103,7 @@ def strip(
     with styled():
         figure = Figure(figsize=(WIDTH_IN * 1.3, ROW_IN * len(scene.episodes) + 0.3))
         grid = figure.subplots(len(scene.episodes), len(shown), squeeze=False)
-        look = looks(list(scene.episodes))
+        styles = rule_styles(list(scene.episodes))
         films = _films(scene, shown)
         for row, rule, pictures in zip(grid, scene.episodes, films, strict=True):
             for axes, picture in zip(row, pictures, strict=True):
@@ -110,7 +112,7 @@ def strip(
                 axes.grid(False)
                 for side in axes.spines.values():
                     side.set(visible=True, color=SHADE, linewidth=0.6)
-            name, colour = options_free(rule), look[rule].colour
+            name, colour = rule_name(rule), styles[rule].colour
             row[0].set_ylabel(name, color=colour, weight="bold", fontsize=8)
             if remarks and rule in remarks:
                 row[-1].yaxis.set_label_position("right")

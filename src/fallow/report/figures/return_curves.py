@@ -1,4 +1,4 @@
-"""Evaluation return before and after the change, for each rule (the paper's Fig. 3)."""
+"""Evaluation return over branch frames, one line for each rule (the paper's Fig. 3)."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -7,26 +7,31 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fallow.core.results import ResultRow
 from fallow.dynamics.conditions import Condition
-from fallow.report.names import rule_name, rule_order
+from fallow.dynamics.schedules import Drift
+from fallow.report.cells import digits_for, number
+from fallow.report.figures.report_figure import ReportFigure, file_name
+from fallow.report.names import condition_name, rule_name, rule_order, setting_order
+from fallow.study.results import StudyResults
+from fallow.study.statistics import Setting
 from fallow.study.summary import standard_error
 from fallow.views.plotting import (
     INK,
     SHADE,
+    PageFigure,
     legend_above,
-    looks,
     one_axes,
     styled,
     thousands,
 )
+from fallow.views.rule_styles import rule_styles
 
 CURVE_HEIGHT_IN = 2.7
-SHADES = {"gain": "reduced gain", "recurring": "reduced gain", "damage": "damaged"}
-"""What the shaded intervals of a condition are called; others are `changed`."""
+CHANGED = "changed body"
+"""What the shaded intervals are called."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +47,9 @@ class Curve:
 
 
 def curves_of(rows: Sequence[ResultRow], value: str = "mean_return") -> list[Curve]:
-    """A curve for each rule, of one column of the rows of one cell.
+    """A curve for each rule, of one column of the rows of one setting.
 
-    What is not there or no number is left out, as if the seed had no such row.
+    Missing values and NaN are left out.
     """
     found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -82,28 +87,30 @@ def shifted_intervals(condition: Condition, until_frame: int) -> list[tuple[int,
     return found
 
 
-def returns(
+def curve_figure(
     curves: Sequence[Curve],
     condition: Condition | None,
     label: str = "evaluation return",
     most: float | None = None,
-) -> Figure:
+) -> PageFigure:
     """Mean and s.e. band of each rule over branch frames, the change, the shading.
 
-    A condition that is not known has neither. `label` names what the curves are,
-    `most` its largest possible value.
+    An unknown condition has neither. `label` names the value on the vertical axis,
+    `most` is its largest possible value.
     """
     with styled():
         figure, axes = one_axes(CURVE_HEIGHT_IN)
         last = max((int(c.branch_frame[-1]) for c in curves), default=0)
-        look = looks([curve.rule for curve in curves])
+        styles = rule_styles([curve.rule for curve in curves])
         for curve in curves:
-            style = look[curve.rule]
+            style = styles[curve.rule]
             band: Any = {"color": style.colour, "alpha": 0.18, "linewidth": 0}
             low, high = curve.mean - curve.error, curve.mean + curve.error
             axes.fill_between(curve.branch_frame, low, high, **band)
             name = rule_name(curve.rule)
             axes.plot(curve.branch_frame, curve.mean, label=name, **style.line())
+            for at, mean, text in _hover_texts(curve):
+                figure.add_hover(axes, at, mean, text)
         if condition is not None:
             draw_change(axes, condition, last)
         axes.set(xlabel="frames since the branch point", ylabel=label)
@@ -112,6 +119,19 @@ def returns(
         axes.yaxis.set_major_locator(MaxNLocator(5))
         legend_above(figure, axes, columns=3)
         return figure
+
+
+def _hover_texts(curve: Curve) -> list[tuple[int, float, str]]:
+    """(branch frame, mean, text) of every point."""
+    digits = digits_for(curve.mean.tolist())
+    found = []
+    for at, mean, error in zip(
+        curve.branch_frame, curve.mean, curve.error, strict=True
+    ):
+        size = "" if np.isnan(error) else f" ± {number(error, digits)}"
+        value = f"{number(mean, digits)}{size}"
+        found.append((at, mean, f"{rule_name(curve.rule)}, frame {at:,}: {value}"))
+    return found
 
 
 def draw_change(axes: Axes, condition: Condition, last_frame: int) -> None:
@@ -123,5 +143,50 @@ def draw_change(axes: Axes, condition: Condition, last_frame: int) -> None:
     if first is not None and first < last_frame:
         axes.axvline(first, color=INK, linewidth=1.2, label="first change")
     if shades:
-        name = SHADES.get(condition.name, "changed")
-        axes.fill_between([], [], color=SHADE, alpha=0.2, linewidth=0, label=name)
+        style: Any = {"color": SHADE, "alpha": 0.2, "linewidth": 0}
+        axes.fill_between([], [], label=CHANGED, **style)
+
+
+def return_figures(study: StudyResults) -> list[ReportFigure]:
+    """Evaluation return over frames, one picture for each setting."""
+    return [
+        ReportFigure(
+            name=f"return-{file_name(title)}",
+            title=title,
+            caption=_return_caption(study.condition(setting.condition), found),
+            figure=curve_figure(found, study.condition(setting.condition)),
+        )
+        for setting, title, rows in rows_by_setting(study)
+        if (found := curves_of(rows))
+    ]
+
+
+def rows_by_setting(study: StudyResults) -> list[tuple[Setting, str, list[ResultRow]]]:
+    """(setting, title, rows) in the order of the table."""
+    groups: dict[Setting, list[ResultRow]] = defaultdict(list)
+    for row in study.rows:
+        groups[study.setting(row)].append(row)
+    settings = sorted(groups, key=setting_order)
+    return [(one, _named(one, settings), groups[one]) for one in settings]
+
+
+def _named(setting: Setting, among: Sequence[Setting]) -> str:
+    """Its condition, and whatever else differs among the settings of the study."""
+    parts = [condition_name(setting.condition)]
+    for name in ("task", "agent", "preset", "trunk_set"):
+        value = getattr(setting, name)
+        if value and len({getattr(other, name) for other in among}) > 1:
+            parts.append(value)
+    return ", ".join(parts)
+
+
+def _return_caption(condition: Condition | None, found: Sequence[Curve]) -> str:
+    most = max(curve.n_seeds for curve in found)
+    seeds = f"{most} seeds." if most > 1 else "One seed, so there are no bands."
+    if condition is None:
+        return seeds
+    if condition.schedule.shift_frame is None:
+        return f"{seeds} The body does not change."
+    if isinstance(condition.schedule, Drift):
+        return f"{seeds} The body drifts from the vertical line on."
+    return seeds

@@ -1,16 +1,14 @@
-"""What each rule draws: ages, worked out again from histories, and the stale share.
+"""Ages of the steps that a rule samples, reconstructed from histories.
 
-A history says when every step was stored and under which regime, which is all that a
-rule reads of most steps. So the book of a branch can be kept again without a byte of
-it, and asked at any frame. Rules that weigh by the model's error cannot be.
+A history records when every step was stored and under which regime, which is all that
+most rules read. So the ledger of a branch can be rebuilt without its data and queried
+at any frame. Rules that weigh by the model's error cannot be reconstructed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from fallow.core.errors import FallowError
 from fallow.core.records import Episode
@@ -19,51 +17,43 @@ from fallow.replay.composition import AGE_EDGES, of_spans
 from fallow.replay.ledger import Ledger
 from fallow.replay.rules import Rule
 from fallow.replay.sampler import Sampler
-from fallow.report.names import rule_name, rule_order
-from fallow.views.plotting import (
-    legend_above,
-    looks,
-    one_axes,
-    styled,
-    thousands,
-)
 
 CAPACITY_TRANSITIONS = 1_000_000
-"""Of the paper's buffer; no branch stores as many."""
-AGE_HEIGHT_IN = 2.6
+"""Of the paper's buffer; no branch stores more."""
 
 
 @dataclass(frozen=True)
-class Ages:
-    """Of what age the steps are that a rule draws."""
+class SampledAges:
+    """Distribution of the ages of the steps that a rule samples."""
 
     age_frames: np.ndarray  # (b + 1,), edges of bins, in frames of the agent
-    share: np.ndarray  # (b,), of drawn steps
+    share: np.ndarray  # (b,), of sampled steps
     stale_share: float | None
     """Share of steps from other regimes than the present one, where there are any."""
 
 
-def can_tell(rule: str) -> bool:
-    """Whether what a rule draws follows from a history alone."""
+def is_known(rule: str) -> bool:
+    """Whether what a rule samples follows from a history alone."""
     parsed = Rule.parse(rule)
-    return not (parsed.needs_errors or parsed.needs_visits)
+    return not (parsed.needs_errors or parsed.needs_visits or parsed.needs_tracker)
 
 
-def drawn_ages(
+def sampled_ages(
     trunk: History | None, branch: History, rule: str, frames: Sequence[int]
-) -> Ages:
-    """Ages of what `rule` would draw, averaged over frames of the agent's clock.
+) -> SampledAges:
+    """Ages of what `rule` would sample, averaged over frames of the agent's clock.
 
     The rule begins with the branch; the trunk, if any, was stored before it.
 
     Raises:
-        FallowError: the rule weighs by errors, no frame is in the history, or its
-            worlds do not step together.
+        FallowError: histories do not hold what the rule weighs by, no frame is in the
+            history, or its worlds do not step together.
     """
-    if not can_tell(rule):
+    if not is_known(rule):
         raise FallowError(
-            f"rule '{rule}' weighs steps by the model's error or its visits, which no "
-            "history holds; look at the stale share that was recorded"
+            f"rule '{rule}' weighs steps by the model's error, by visits or by a "
+            "tracker's labels, which no history holds; read the recorded stale share "
+            "instead"
         )
     frames_per_step = branch.header.frames_per_step
     wanted = sorted(set(frames))
@@ -71,7 +61,7 @@ def drawn_ages(
     ledger = Ledger(1 + max(e.world for e in episodes), CAPACITY_TRANSITIONS)
     sampler = Sampler(ledger, rule)
     found = []
-    for frame in _kept_again(ledger, sampler, episodes, frames_per_step):
+    for frame in _replayed(ledger, sampler, episodes, frames_per_step):
         while wanted and wanted[0] <= frame:
             found.append(of_spans(ledger, sampler.parts()))
             wanted.pop(0)
@@ -86,18 +76,18 @@ def drawn_ages(
     stale = [one.stale_share for one in found if one.stale_share is not None]
     last = int(np.flatnonzero(histogram)[-1])
     edges = np.append(AGE_EDGES, 2 * AGE_EDGES[-1])[: last + 2]
-    return Ages(
+    return SampledAges(
         age_frames=edges * frames_per_step,
         share=histogram[: last + 1],
         stale_share=float(np.mean(stale)) if stale else None,
     )
 
 
-def _kept_again(
+def _replayed(
     ledger: Ledger, sampler: Sampler, episodes: Sequence[Episode], frames_per_step: int
 ) -> Iterator[int]:
-    """Store all steps as a fleet does; yields the clock after each transition."""
-    groups = _together(episodes, ledger.n_worlds)
+    """Store all steps as a fleet does; yield the clock after each transition."""
+    groups = _concurrent(episodes, ledger.n_worlds)
     for index, group in enumerate(groups):
         regime = group[0].regime
         for step in range(group[0].n_transitions + 1):
@@ -118,7 +108,7 @@ def _kept_again(
                 yield group[0].start_frame + step * frames_per_step
 
 
-def _together(episodes: Sequence[Episode], n_worlds: int) -> list[list[Episode]]:
+def _concurrent(episodes: Sequence[Episode], n_worlds: int) -> list[list[Episode]]:
     """Episodes of all worlds that ran at once, in order of time.
 
     The last ones are left out where a run ended before all worlds had written theirs.
@@ -135,28 +125,6 @@ def _together(episodes: Sequence[Episode], n_worlds: int) -> list[list[Episode]]
     ):
         raise FallowError(
             "the worlds of this history do not begin and end their episodes together, "
-            "so what was drawn cannot be told from it"
+            "so what was sampled cannot be reconstructed from it"
         )
     return groups
-
-
-def ages(by_rule: Mapping[str, Ages]) -> Figure:
-    """The share of drawn steps by their age, one outline for each rule."""
-    with styled():
-        figure, axes = one_axes(AGE_HEIGHT_IN)
-        rules = sorted(by_rule, key=rule_order)
-        look = looks(rules)
-        for rule in rules:
-            one, style = by_rule[rule], look[rule]
-            centre = np.sqrt(np.maximum(one.age_frames[:-1], 1) * one.age_frames[1:])
-            name = rule_name(rule)
-            axes.plot(centre, 100 * one.share, label=name, **style.line())
-        axes.set(xscale="log", xlabel="age of a drawn step, in frames")
-        axes.set(ylabel="share of draws [%]", ylim=(0, None))
-        axes.xaxis.set_major_formatter(FuncFormatter(_frames))
-        legend_above(figure, axes, columns=3)
-        return figure
-
-
-def _frames(value: float, _: object = None) -> str:
-    return thousands(value) if value >= 1000 else f"{value:g}"

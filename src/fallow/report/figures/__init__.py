@@ -1,0 +1,1 @@
+"""The figures of a study, one file each; every function returns a figure."""
