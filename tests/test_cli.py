@@ -78,6 +78,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
         "reset",
         "curious",
         "matched",
+        "adaptive",
     ]
     assert names["studies"] == [
         "table1",

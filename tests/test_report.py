@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from fallow.core.errors import FallowError
 from fallow.core.results import (
     ResultRow,
-    append_results,
     read_results,
     write_results,
 )
@@ -317,7 +316,8 @@ def test_two_rows_that_do_not_agree_are_an_error(tmp_path: Path, run) -> None:
     rows = made_up.rows(PAIR)
     folder = made_up.folder(tmp_path / "twice", rows)
     stored = read_results(folder / "results.csv")
-    append_results(folder / "results.csv", [replace(stored[-1], mean_return=1.0)])
+    other = replace(stored[-1], mean_return=1.0)
+    write_results(folder / "results.csv", [*stored, other])
     code, _, error = run("report", folder)
     assert code == 2 and "keep the one that belongs to the study" in error
 

@@ -110,12 +110,6 @@ def write_results(path: str | Path, rows: Iterable[ResultRow]) -> Path:
     return Path(path)
 
 
-def append_results(path: str | Path, rows: Sequence[ResultRow]) -> None:
-    """Add rows to a table that is there."""
-    with Path(path).open("a", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(_texts(row) for row in rows)
-
-
 def _texts(row: ResultRow) -> list[str]:
     values = dataclasses.asdict(row)
     values["returns"] = " ".join(f"{value:.2f}" for value in row.returns)
