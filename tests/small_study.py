@@ -81,11 +81,11 @@ def history(folder: Path, rule: str = "", condition: str = "gain") -> Path:
 
 def world_condition(condition: str) -> str:
     """A condition on the agent's clock, trunk included."""
-    own = Condition.parse(condition)
-    if own.schedule.shift_frame is None:
+    parsed = Condition.parse(condition)
+    if parsed.schedule.shift_frame is None:
         return condition
-    moved = dataclasses.replace(own.schedule, shift_frame=TRUNK_FRAMES + SHIFT_FRAME)
-    return str(dataclasses.replace(own, schedule=moved))
+    moved = dataclasses.replace(parsed.schedule, shift_frame=TRUNK_FRAMES + SHIFT_FRAME)
+    return str(dataclasses.replace(parsed, schedule=moved))
 
 
 def record(

@@ -203,11 +203,11 @@ def gain_like(series: sweeps.Series) -> sweeps.Series:
 def test_stale_shares_are_those_counted_frame_by_frame(
     condition: str, branch_frame: int, trunk_frames: int, window: int
 ) -> None:
-    own = Condition.parse(condition)
+    parsed = Condition.parse(condition)
     every = range(-trunk_frames, branch_frame, 100)  # nothing changes in between
-    regime = np.array([own.regime(max(frame, 0)) or 0 for frame in every])
-    stale = regime != (own.regime(branch_frame) or 0)
-    shares = theory.stale_shares(own, trunk_frames, branch_frame, window)
+    regime = np.array([parsed.regime(max(frame, 0)) or 0 for frame in every])
+    stale = regime != (parsed.regime(branch_frame) or 0)
+    shares = theory.stale_shares(parsed, trunk_frames, branch_frame, window)
     n_inside = min(2 * window // 100, len(stale))
     assert shares.rho == pytest.approx(stale.mean())
     assert shares.rho_w == pytest.approx(stale[-n_inside:].mean())

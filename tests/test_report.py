@@ -129,8 +129,8 @@ def test_the_change_is_drawn_where_the_plan_puts_it(tmp_path: Path) -> None:
         if line.get_label() == "first change"
     ]
     assert change.get_xdata() == [20_000, 20_000]
-    own = study.condition("gain:shift_frame=7000")
-    assert own is not None and own.schedule.shift_frame == 7_000
+    condition = study.condition("gain:shift_frame=7000")
+    assert condition is not None and condition.schedule.shift_frame == 7_000
     assert study.condition("none") is not None and study.condition("no such") is None
 
 

@@ -64,10 +64,10 @@ def requests(log: Path) -> set[str]:
     events = json.loads(log.read_text())["events"]
     asked = [event.get("params", {}) for event in events]
     return {
-        own["url"]
-        for own in asked
-        if own.get("initiator", BROWSERS_OWN) != BROWSERS_OWN
-        and own.get("url", "").startswith(("http", "ws", "ftp"))
+        request["url"]
+        for request in asked
+        if request.get("initiator", BROWSERS_OWN) != BROWSERS_OWN
+        and request.get("url", "").startswith(("http", "ws", "ftp"))
     }
 
 

@@ -81,7 +81,7 @@ def test_free_checks_to_the_bit(whole) -> None:
     assert told[PLAN.conditions[2], "passive", 200] != told["none", "passive", 200]
     by_id = {(b.condition, b.rule): b.id for b in BRANCHES}
     pair = [by_id["none", "passive"], by_id["none", EVERYTHING]]
-    one, other = (whole / "histories" / f"{own}.fallow" for own in pair)
+    one, other = (whole / "histories" / f"{branch}.fallow" for branch in pair)
     assert one.read_bytes() == other.read_bytes()
     assert (PLAN.trunk_frames + PLAN.branch_frames) / 2 <= CAPACITY
 
@@ -102,7 +102,7 @@ def test_a_finished_study_is_left_alone(whole, monkeypatch) -> None:
     status = status_of(whole)
     assert status.is_done and not status.is_running
     assert status.updates_done == status.updates_total
-    assert all(own.updates_per_s > 0 for own in status.fleets)
+    assert all(fleet.updates_per_s > 0 for fleet in status.fleets)
     assert not list((whole / "fleets").glob("*/checkpoint*"))
 
 
@@ -144,8 +144,8 @@ def test_killed_at_random_moments_it_ends_the_same(whole, tmp_path) -> None:
     assert start(folder, counter).wait() == 0
     assert rows_but_time(folder / "results.csv") == rows_but_time(whole / "results.csv")
     for history in (whole / "histories").iterdir():
-        own = folder / "histories" / history.name
-        assert own.read_bytes() == history.read_bytes()
+        copy = folder / "histories" / history.name
+        assert copy.read_bytes() == history.read_bytes()
     redone = made(counter) - total
     assert 0 <= redone < N_KILLS * UPDATES_PER_SAVE * len(BRANCHES)
     assert read_study(folder).plan == PLAN

@@ -267,17 +267,17 @@ def test_a_fleet_that_fails_is_told_and_the_others_go_on(pretender, tmp_path) ->
     bad = open_study(PLAN, folder).fleets[0]
     train_until = pretender.train_until
 
-    def fails(fleet, phase, own, labels, *more, **options):
-        if own.name == bad.id:
+    def fails(fleet, phase, folder, labels, *more, **options):
+        if folder.name == bad.id:
             raise LearningError("a loss of branch 2 is nan")
-        train_until(fleet, phase, own, labels, *more, **options)
+        train_until(fleet, phase, folder, labels, *more, **options)
 
     training.train_until = fails  # the fixture puts the true one back
     with pytest.raises(FallowError, match=r"1 of 3 fleets failed.*branch 2 is nan"):
         run_study(PLAN, folder, pretender.watch)
     assert f"fleet {bad.id} failed" in pretender.messages[0]
     status = status_of(folder)
-    assert [own.state for own in status.fleets] == ["failed", "done", "done"]
+    assert [fleet.state for fleet in status.fleets] == ["failed", "done", "done"]
     assert {row.seed for row in table(folder)} == {1, 2}
     training.train_until = train_until
     run_study(PLAN, folder)
@@ -331,7 +331,7 @@ def test_status_of_a_study_that_was_stopped(done, run) -> None:
     path = done / "fleets" / second.id / "status.json"
     path.write_text(json.dumps(told))
     status = status_of(done)
-    assert [own.state for own in status.fleets] == ["done", "stopped", "left"]
+    assert [fleet.state for fleet in status.fleets] == ["done", "stopped", "left"]
     trunks = 3 * first.cost.trunk_updates
     made = trunks + first.n_updates + 4 * (half - first.cost.trunk_updates)
     assert status.updates_done == made

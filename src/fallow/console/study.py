@@ -106,9 +106,9 @@ def show_status(status: Status, console: Console) -> None:
         + (f", {failed} failed" if failed else ""),
         soft_wrap=True,
     )
-    for own in status.fleets:
-        console.print(_line(own), soft_wrap=True)
-        for stage, seconds in own.spent_s.items():
+    for fleet in status.fleets:
+        console.print(_line(fleet), soft_wrap=True)
+        for stage, seconds in fleet.spent_s.items():
             console.print(_spent(stage, seconds), soft_wrap=True)
     console.print(_time_left(status), soft_wrap=True)
 
@@ -118,10 +118,12 @@ def _seeds(fleet: PlannedFleet) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
 
 
-def _line(own: FleetStatus) -> str:
-    fleet = own.fleet
-    state = f"{own.state}, {own.stage}" if own.stage else own.state
-    frame = f"  frame {own.frame:,} of {own.until_frame:,}" if own.until_frame else ""
+def _line(status: FleetStatus) -> str:
+    fleet = status.planned
+    state = f"{status.state}, {status.stage}" if status.stage else status.state
+    frame = ""
+    if status.until_frame:
+        frame = f"  frame {status.frame:,} of {status.until_frame:,}"
     what = f"{fleet.trunks[0].agent} on {fleet.trunks[0].task}, {_seeds(fleet)}"
     return f"  {fleet.id}  {what}: {len(fleet.branches)} branches  {state}{frame}"
 

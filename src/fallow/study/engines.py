@@ -152,7 +152,7 @@ def work(folder: str, store: str, fleet_id: str) -> None:
     """What a worker of a cluster does: one fleet, from wherever it stands."""
     keep_compiled()
     study = read_study(folder, store)
-    (fleet,) = (own for own in study.fleets if own.id == fleet_id)
+    (fleet,) = (one for one in study.fleets if one.id == fleet_id)
     try_fleet(study, fleet, lambda _: None)
 
 

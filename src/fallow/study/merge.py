@@ -72,12 +72,14 @@ def _made_with(parts: Sequence[Study]) -> dict[str, Any]:
     contents = [read_json(part.folder / PLAN_FILE) for part in parts]
 
     def told(found: Iterable[str | None]) -> str | None:
-        return ", ".join(dict.fromkeys(own for own in found if own)) or None
+        return ", ".join(dict.fromkeys(value for value in found if value)) or None
 
     all_versions = [content.get("versions", {}) for content in contents]
-    names = dict.fromkeys(name for own in all_versions for name in own)
+    names = dict.fromkeys(name for versions in all_versions for name in versions)
     return {
-        "versions": {n: told(own.get(n) for own in all_versions) for n in names},
+        "versions": {
+            n: told(versions.get(n) for versions in all_versions) for n in names
+        },
         "git_commit": told(content.get("git_commit") for content in contents),
     }
 

@@ -257,7 +257,7 @@ class Plan:
         cells = values.pop("cells", [])
         if not isinstance(cells, list | tuple):
             raise FallowError("cells are tables: write [[cells]] before each")
-        values["cells"] = tuple(_cell(own) for own in cells)
+        values["cells"] = tuple(_cell(cell) for cell in cells)
         if "name" not in values:
             raise FallowError('a study needs a name; add name = "…"')
         return options.build(cls, values, "a study")
@@ -302,11 +302,11 @@ def _modern_cell(cell: Any) -> Any:
 
 def shifted(condition: str, shift_frame: int) -> str:
     """A condition whose change comes at a frame of the agent's clock."""
-    own = Condition.parse(condition)
-    if own.schedule.shift_frame is None:
+    parsed = Condition.parse(condition)
+    if parsed.schedule.shift_frame is None:
         return condition
-    schedule = dataclasses.replace(own.schedule, shift_frame=shift_frame)  # type: ignore[type-var]
-    return str(dataclasses.replace(own, schedule=schedule))
+    schedule = dataclasses.replace(parsed.schedule, shift_frame=shift_frame)  # type: ignore[type-var]
+    return str(dataclasses.replace(parsed, schedule=schedule))
 
 
 def identity(kind: str, told: dict[str, Any]) -> str:

@@ -200,8 +200,8 @@ def _finish(study: Study, fleet: PlannedFleet) -> None:
     """Histories to their place, the fleet marked done, its checkpoint let go."""
     folder = study.fleet_folder(fleet)
     for index, branch in enumerate(fleet.branches):
-        own = folder / "histories" / f"{index:03d}.fallow"
-        link(own, study.folder / "histories" / f"{branch.id}.fallow")
+        history = folder / "histories" / f"{index:03d}.fallow"
+        link(history, study.folder / "histories" / f"{branch.id}.fallow")
     mark_done(folder)
     _let_go(folder)
 

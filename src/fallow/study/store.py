@@ -259,8 +259,8 @@ def _collect_trunks(study: Study) -> None:
     known = joined([path])
     rows: list[ResultRow] = []
     for trunk in study.trunks:
-        own = joined([study.store / trunk.id / TABLE])
-        rows += own or [row for row in known if row.trunk == trunk.id]
+        stored = joined([study.store / trunk.id / TABLE])
+        rows += stored or [row for row in known if row.trunk == trunk.id]
     write_results(path, rows)
 
 
@@ -296,11 +296,11 @@ def copy_tables(parts: Sequence[Study], target: Study) -> None:
     """What all fleets of some studies left but histories, and the tables of that."""
     for part in parts:
         for fleet in part.fleets:
-            own, copy = part.fleet_folder(fleet), target.fleet_folder(fleet)
+            source, copy = part.fleet_folder(fleet), target.fleet_folder(fleet)
             copy.mkdir(parents=True)
             for name in (TABLE, STATUS, DONE):
-                if (own / name).exists():
-                    shutil.copyfile(own / name, copy / name)
+                if (source / name).exists():
+                    shutil.copyfile(source / name, copy / name)
     trunks = joined(part.folder / TRUNK_TABLE for part in parts)
     write_results(target.folder / TRUNK_TABLE, trunks)
     write_parquet(target.folder / "results.parquet", collect(target))
