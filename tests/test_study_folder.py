@@ -239,11 +239,11 @@ def test_what_workers_write_is_told_once(done) -> None:
     path = study.fleet_folder(fleet) / "status.json"
     path.write_text(json.dumps(told))
     events: list = []
-    news = engines.News(study, events.append)
-    news.tell(fleet)
-    news.tell(fleet)
+    monitor = engines.FleetMonitor(study, events.append)
+    monitor.report(fleet)
+    monitor.report(fleet)
     path.write_text(json.dumps(told | {"time": 2}))
-    news.tell(fleet)
+    monitor.report(fleet)
     assert [event.progress.frame for event in events] == [70_000] * 2
     assert events[0].progress.evaluation.returns.shape == (4, 1)
     assert events[1].progress.evaluation is None  # evaluated once
@@ -339,8 +339,8 @@ def test_status_of_a_study_that_was_stopped(done, run) -> None:
     assert status.seconds_left == pytest.approx(left / 100)
     code, out, _ = run("status", done)
     assert code == 0
-    assert "4 of 12 branches done, 0 running, 4 begun and stopped, 4 left" in out
-    assert "70,000 of 138,000" in out and "once it goes on" in out
+    assert "4 of 12 branches done, 0 running, 4 stopped, 4 left" in out
+    assert "70,000 of 138,000" in out and "once it is resumed" in out
 
 
 def test_parts_run_apart_and_joined_equal_the_whole(done, pretender, run) -> None:

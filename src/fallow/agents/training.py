@@ -21,7 +21,7 @@ from fallow.core.errors import FallowError
 from fallow.core.results import Label
 
 CHECKPOINT, HISTORIES = "checkpoint", "histories"
-"""Folders beside a fleet's table."""
+"""Folders next to a fleet's table."""
 REPORT_STEPS = 100
 """Steps between two reports of progress."""
 
@@ -74,12 +74,12 @@ def train_until(
     labels: Sequence[Label],
     on_progress: OnProgress = lambda _: None,
 ) -> ResultTable:
-    """Train a fleet from where it stands to the end of a phase, and close it.
+    """Train a fleet from its present frame to the end of a phase, and close it.
 
     `folder` gets the table, the checkpoint and the histories.
 
     Raises:
-        Interrupted: somebody pressed Ctrl-C; a checkpoint was written.
+        Interrupted: Ctrl-C was pressed; a checkpoint was written.
         LearningError: a loss is not finite; the last checkpoint stays.
         Damaged: the table of an earlier start cannot be read.
     """
@@ -218,7 +218,7 @@ class _Pace:
         self._began, self._done = time.perf_counter(), fleet.n_updates
 
     def since_last(self) -> float:
-        """Since it was last asked, or built."""
+        """Since the last call, or since construction."""
         now, n_updates = time.perf_counter(), self._fleet.n_updates
         made = (n_updates - self._done) * len(self._fleet.branches)
         rate = made / max(now - self._began, 1e-9)

@@ -71,16 +71,16 @@ def _made_with(parts: Sequence[Study]) -> dict[str, Any]:
     """What made the parts; where they differ, all of it, in their order."""
     contents = [read_json(part.folder / PLAN_FILE) for part in parts]
 
-    def told(found: Iterable[str | None]) -> str | None:
+    def all_of(found: Iterable[str | None]) -> str | None:
         return ", ".join(dict.fromkeys(value for value in found if value)) or None
 
     all_versions = [content.get("versions", {}) for content in contents]
     names = dict.fromkeys(name for versions in all_versions for name in versions)
     return {
         "versions": {
-            n: told(versions.get(n) for versions in all_versions) for n in names
+            n: all_of(versions.get(n) for versions in all_versions) for n in names
         },
-        "git_commit": told(content.get("git_commit") for content in contents),
+        "git_commit": all_of(content.get("git_commit") for content in contents),
     }
 
 

@@ -135,7 +135,7 @@ def returns_of(
 
     A branch must have all the evaluations that others of its task, agent and preset
     have, and `n_evaluations` where that is given. `trunk_sets` names the set of each
-    trunk id, so that one seed's branches from two trunks are told apart.
+    trunk id, so that one seed's branches from two trunks are kept apart.
 
     Raises:
         FallowError: two rows of one branch and frame that do not agree, or rows of two
@@ -185,7 +185,7 @@ def check_trainings(rows: Sequence[ResultRow]) -> None:
 
 
 def of_regime(returns: Returns, regime: int) -> Returns:
-    """J over the evaluations under one regime, of branches that have a whole J."""
+    """J over the evaluations under one regime, of branches that have a J."""
 
     def one(branch: BranchReturn) -> BranchReturn:
         value = dict(branch.by_regime).get(regime)

@@ -1,4 +1,4 @@
-"""Where a study stands, read from its folder alone; imports no jax."""
+"""The status of a study, read from its folder alone; imports no jax."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from fallow.study.store import FAILED, Study, is_done, read_status, read_study
 
 @dataclass(frozen=True)
 class FleetStatus:
-    """Where one fleet stands."""
+    """The status of one fleet."""
 
     planned: PlannedFleet
     state: str
-    """`done`, `running`, `stopped` (begun, and nobody at work), `failed` or `left`."""
+    """`done`, `running`, `stopped` (no process at work), `failed` or `left`."""
     stage: str = ""
-    """`trunks` or `branches`; empty before it began."""
+    """`trunks` or `branches`; empty before it starts."""
     frame: int = 0
     until_frame: int = 0
     updates_done: int = 0
@@ -32,7 +32,7 @@ class FleetStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """Where a study stands."""
+    """The status of a study."""
 
     plan: Plan
     fleets: tuple[FleetStatus, ...]
@@ -71,7 +71,7 @@ class Status:
 
 
 def status_of(study: Study | str | Path) -> Status:
-    """Where the study in a folder stands.
+    """The status of the study in a folder.
 
     Raises:
         FallowError: there is no study.

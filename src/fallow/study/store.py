@@ -58,7 +58,7 @@ class Study:
     plan: Plan
     trunks: tuple[PlannedTrunk, ...]
     branches: tuple[PlannedBranch, ...]
-    """With the ids that they were begun with, in the plan's order, as trunks are."""
+    """With the ids that they were started with, in the plan's order, as trunks are."""
     fleets: tuple[PlannedFleet, ...]
     store: Path
     """Where trunks are kept and shared."""
@@ -125,7 +125,7 @@ def _is_scrap(path: Path) -> bool:
 
 
 def new_folder(out: str | Path) -> Path:
-    """A folder for a copy; it need not be there yet, and holds nothing.
+    """A new or empty folder for a copy.
 
     Raises:
         FallowError: there is something in it.
@@ -137,7 +137,7 @@ def new_folder(out: str | Path) -> Path:
 
 
 def read_study(folder: str | Path, store: str | Path | None = None) -> Study:
-    """The study that a folder holds, with the fleets that it was begun with.
+    """The study in a folder, with the fleets that it was started with.
 
     Raises:
         FallowError: there is none, or its plan.json cannot be read.
@@ -167,16 +167,16 @@ def _as_listed(planned: Sequence[Any], listed: Any) -> tuple[Any, ...]:
         ValueError: the file lists others.
     """
     found = []
-    for one, told in zip(planned, listed, strict=True):
-        if (told["task"], told["agent"], told["seed"]) != (
+    for one, entry in zip(planned, listed, strict=True):
+        if (entry["task"], entry["agent"], entry["seed"]) != (
             one.task,
             one.agent,
             one.seed,
         ):
             raise ValueError("listed in another order")
-        changes = {"id": _checked_id(told["id"])}
-        if "trunk" in told:
-            changes["trunk"] = _checked_id(told["trunk"])
+        changes = {"id": _checked_id(entry["id"])}
+        if "trunk" in entry:
+            changes["trunk"] = _checked_id(entry["trunk"])
         found.append(dataclasses.replace(one, **changes))
     return tuple(found)
 
@@ -327,9 +327,9 @@ def write_parquet(path: Path, rows: Sequence[ResultRow]) -> Path | None:
     return path
 
 
-def mark_done(folder: Path, **told: Any) -> None:
+def mark_done(folder: Path, **content: Any) -> None:
     """Say that a fleet is done, with a checksum of its table."""
-    write_json(folder / DONE, {"table": _digest(folder / TABLE), **told})
+    write_json(folder / DONE, {"table": _digest(folder / TABLE), **content})
 
 
 def is_done(folder: Path) -> bool:
@@ -357,7 +357,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """What a file says; nothing if it is missing or damaged."""
+    """The content of a file; empty if it is missing or damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -366,7 +366,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Where a fleet stands, as it wrote it; empty if that is missing or damaged."""
+    """The status that a fleet wrote; empty if the file is missing or damaged."""
     status = read_json(folder / STATUS)
     spent = status.get("spent_s", {})
     good = (

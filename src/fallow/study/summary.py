@@ -35,9 +35,9 @@ class Summary:
     values: tuple[float, ...]
     """In the order of seeds and trunks."""
     n_expected: int
-    """How many there would be if nothing were missing."""
+    """How many there are in a complete study."""
     missing: tuple[Missing, ...]
-    """Why there are fewer; nothing of it is in any number here."""
+    """Why there are fewer; the statistics leave them out."""
     mean: float | None
     se: float | None
     """Standard error of the mean; None for fewer than two values."""
@@ -79,7 +79,7 @@ def summarise(
     missing: Sequence[Missing] = (),
     n_expected: int | None = None,
 ) -> Summary:
-    """Sum up values; by default each thing missing stands for one more."""
+    """Summarise values; by default each missing branch counts as one expected value."""
     numbers = np.array(values, np.float64)
     mean = float(numbers.mean()) if len(numbers) else None
     return Summary(
