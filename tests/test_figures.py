@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import made_up_study as made_up
+import made_up
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 import jax
 import numpy as np
 import pytest
-from test_fleet import MICRO
+from small_dreamer import MICRO
 
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.dreamer.agent import Dreamer

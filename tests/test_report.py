@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
-import made_up_study as made_up
+import made_up
 import pytest
 from matplotlib.figure import Figure
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import made_up_study as made_up
+import made_up
 import pytest
 
 from fallow.report.study_page import write_report
