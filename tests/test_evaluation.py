@@ -15,7 +15,7 @@ BEGIN = 75  # learning, and 300 frames lived: the second branch has just changed
 
 def test_beside_life_it_is_what_it_is_alone() -> None:
     fleet, still = (lived(fleet_of(*BRANCHES), BEGIN) for _ in range(2))
-    judging = fleet.evaluate_beside(n_episodes=2)
+    judging = fleet.evaluate_concurrently(n_episodes=2)
     lived(fleet, BEGIN + 499)
     assert not judging.is_done
     fleet.step()
@@ -26,7 +26,9 @@ def test_beside_life_it_is_what_it_is_alone() -> None:
 
 def test_a_fleet_that_is_judged_lives_as_if_it_were_not() -> None:
     evaluation, left_alone = (lived(fleet_of(*BRANCHES), 60) for _ in range(2))
-    evaluation.evaluate_beside(n_episodes=2)  # its first steps are of random actions
+    evaluation.evaluate_concurrently(
+        n_episodes=2
+    )  # its first steps are of random actions
     for fleet in (evaluation, left_alone):
         lived(fleet, 90)
     for index in range(2):
@@ -35,11 +37,11 @@ def test_a_fleet_that_is_judged_lives_as_if_it_were_not() -> None:
 
 def test_one_is_finished_before_the_next() -> None:
     fleet, still = (lived(fleet_of(*BRANCHES), BEGIN) for _ in range(2))
-    first = fleet.evaluate_beside(n_episodes=2)
+    first = fleet.evaluate_concurrently(n_episodes=2)
     expected = still.evaluate(n_episodes=2)
     lived(fleet, BEGIN + 5)
     lived(still, BEGIN + 5)
-    second = fleet.evaluate_beside(n_episodes=2)
+    second = fleet.evaluate_concurrently(n_episodes=2)
     assert first.is_done
     np.testing.assert_array_equal(first.finish(), expected)
     np.testing.assert_array_equal(second.finish(), still.evaluate(n_episodes=2))

@@ -17,7 +17,7 @@ from micro_study import (
     small_plan,
 )
 
-from fallow.agents.clock import BESIDE
+from fallow.agents.clock import CONCURRENT
 from fallow.agents.fleet import build_agent
 from fallow.logs import read_history
 from fallow.study.engines import run_study
@@ -118,7 +118,7 @@ def made(counter: Path) -> int:
 def test_its_status_says_where_the_time_went(whole) -> None:
     for fleet in status_of(whole).fleets:
         for seconds in fleet.spent_s.values():
-            parts = [spent for name, spent in seconds.items() if name not in BESIDE]
+            parts = [spent for name, spent in seconds.items() if name not in CONCURRENT]
             assert 0 < seconds["physics"] < seconds["total"]
             assert sum(parts) <= 2 * seconds["total"]  # which is one of them
     stages = [set(fleet.spent_s) for fleet in status_of(whole).fleets]

@@ -44,7 +44,7 @@ class TrainSchedule(NamedTuple):
 
 
 class Agent(Protocol):
-    """One branch's agent. Nothing in it knows that it has siblings."""
+    """The agent of one branch; it does not know of other branches."""
 
     @property
     def name(self) -> str:
@@ -74,7 +74,7 @@ class Agent(Protocol):
         """An agent that has not learned yet."""
 
     def initial_carry(self, n_worlds: int) -> Carry:
-        """The carry of worlds that all begin anew."""
+        """The carry at the start of an episode in every world."""
 
     def act(
         self,
@@ -90,7 +90,7 @@ class Agent(Protocol):
     def update(
         self, state: State, batch: dict[str, jax.Array], key: jax.Array
     ) -> tuple[State, dict[str, jax.Array]]:
-        """Learn from sequences (batch, length, …); returns numbers worth watching."""
+        """Learn from sequences (batch, length, …); returns metrics."""
 
     def errors(self, state: State, batch: dict[str, jax.Array]) -> jax.Array:
         """(batch,) how badly the model predicts each sequence, 0 or more."""

@@ -8,7 +8,7 @@ WAITING, PHYSICS, EVALUATING, SAVING = "waiting", "physics", "evaluating", "savi
 """For the device; in the worlds; evaluating; writing checkpoints."""
 ACTING, STORING = "starting acts", "storing"
 SAMPLING, LEARNING = "sampling", "starting updates"
-BESIDE = (SAMPLING, LEARNING)
+CONCURRENT = (SAMPLING, LEARNING)
 """Done by a second thread while the first one waits or simulates."""
 
 

@@ -197,7 +197,7 @@ class Fleet:
                 self._evaluation.start()
 
     def run(self, until_frame: int) -> None:
-        """Live until the clock shows `until_frame`."""
+        """Train until the clock reaches `until_frame`."""
         while self.frame < until_frame:
             self.step()
 
@@ -287,7 +287,7 @@ class Fleet:
             self._store_first()
 
     def _look_after(self) -> None:
-        """Sweeps for rules that need them, and a look at the metrics."""
+        """Sweep for rules that need it, and check the metrics."""
         needs = any(sampler.rule.needs_errors for sampler in self.buffer.samplers)
         if needs and self.n_updates and self.n_steps % SWEEP_STEPS == 0:
             self.sweep()
@@ -295,7 +295,7 @@ class Fleet:
             self.check_finite()
 
     def sweep(self) -> None:
-        """Note the model's error on every finished chunk, as it is now."""
+        """Set the present model's error on every finished chunk."""
         for tickets, indices in self.buffer.sweep():
             errors = self.programs.errors(self.state, self.buffer.groups, indices)
             self.buffer.set_errors(tickets, errors)
@@ -375,7 +375,7 @@ class Fleet:
         with self.clock.on(clock.EVALUATING):
             return self._evaluated(self.state, n_episodes).finish()
 
-    def evaluate_beside(self, n_episodes: int = 10) -> Evaluation:
+    def evaluate_concurrently(self, n_episodes: int = 10) -> Evaluation:
         """Like `evaluate`, but concurrent: one step with each of the next steps.
 
         The learners are evaluated as they are now, after any running evaluation.

@@ -28,7 +28,7 @@ REPORT_STEPS = 100
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """A stretch of a fleet's life, and what happens on the way."""
+    """A part of a run: when to stop, evaluate and save."""
 
     until_frame: int
     evaluate_frames: int
@@ -46,11 +46,11 @@ class Phase:
 
 
 class Interrupted(Exception):
-    """Somebody pressed Ctrl-C; a checkpoint was written."""
+    """Ctrl-C was pressed; a checkpoint was written."""
 
 
 class Damaged(FallowError):
-    """What an earlier start left cannot be resumed."""
+    """Files of an earlier start are damaged and cannot be resumed."""
 
 
 def resume(fleet: Fleet, phase: Phase, folder: Path) -> bool:
@@ -167,7 +167,7 @@ def _progress(
 
 
 class _Evaluations:
-    """Those of a leg: on an accelerator concurrent with training, else at once.
+    """Evaluations of a phase: concurrent on an accelerator, else at once.
 
     One is done before the next begins.
     """
@@ -189,7 +189,7 @@ class _Evaluations:
             self.finish()
             self._frame = self._fleet.frame
             self._results.begin(self._fleet)
-            self._evaluation = self._fleet.evaluate_beside(self._phase.n_episodes)
+            self._evaluation = self._fleet.evaluate_concurrently(self._phase.n_episodes)
             if on_processor():  # learning takes the cores that its worlds would have
                 self.finish()
 

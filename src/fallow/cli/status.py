@@ -8,7 +8,7 @@ import tyro
 
 @dataclass(frozen=True)
 class StatusCommand:
-    """Show how far a study is: done, running, left, and the time that it will take."""
+    """Show the status of a study: done, running, left, and the time left."""
 
     folder: tyro.conf.Positional[Path]
     """Of the study."""

@@ -316,7 +316,7 @@ class Worlds:
         mujoco.mj_getState(model, data, self._batch.state[row], spec)
 
     def _settled(self, rows: Any) -> None:
-        """Worlds `rows` stand at the start of an episode: look, and remember it."""
+        """Record observation and state of worlds `rows` at an episode's start."""
         self._batch.forward(ids=rows)
         n_agents, n_worlds = self.n_agents, self.n_worlds
         self._elapsed_frames.reshape(-1)[rows] = 0

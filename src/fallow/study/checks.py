@@ -163,7 +163,7 @@ def check_grid(
 
 
 def _check_rules(plan: "Plan", cell: "Cell") -> None:
-    """Rules know themselves what a buffer of a size can hold."""
+    """Raise if a rule needs more than the buffer holds."""
     ledger = Ledger(n_worlds_of(cell.agent, plan.preset), plan.capacity_transitions)
     for rule in cell.rules:
         Rule.parse(rule).check(ledger)

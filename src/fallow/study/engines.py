@@ -1,4 +1,4 @@
-"""Who runs a study's fleets: this process, one after the other, or a Ray cluster."""
+"""Engines run a study's fleets: this process, one after the other, or a Ray cluster."""
 
 import contextlib
 import errno
@@ -189,7 +189,7 @@ class FleetMonitor:
 
 @contextlib.contextmanager
 def _explain_full_disk(study: Study) -> Iterator[None]:
-    """Say in one sentence that there is no space left."""
+    """Turn a full disk into one sentence."""
     try:
         yield
     except OSError as error:

@@ -59,7 +59,7 @@ class SelectorCase:
 
 @dataclass(frozen=True)
 class Change:
-    """One recorded change, and what the estimator made of it."""
+    """One recorded change, and where the estimator found it."""
 
     episode: int
     """First of the new regime."""
@@ -76,7 +76,7 @@ class Change:
 
 @dataclass(frozen=True)
 class SelectorResult:
-    """What the selector said of one history, and whether that was right."""
+    """The selector's choice for one history, and whether it was right."""
 
     case: SelectorCase
     n_episodes: int

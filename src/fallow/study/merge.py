@@ -1,4 +1,4 @@
-"""Parts of one plan, run apart by seed, joined to one study."""
+"""Parts of one plan with different seeds, joined to one study."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -57,7 +57,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Study:
 
 
 def _ordered(planned: Sequence[Any], found: Sequence[Any]) -> tuple[Any, ...]:
-    """What parts have, in the order of the whole plan; ids are the parts'."""
+    """What parts have, in the order of the joined plan; ids are the parts'."""
 
     def key(one: Any) -> tuple[Any, ...]:
         names = ("task", "agent", "training_seed", "condition", "rule")

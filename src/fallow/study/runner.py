@@ -127,7 +127,7 @@ def _trunks(study: Study, fleet: PlannedFleet, on_event: OnEvent) -> None:
 
 
 def _note_trunks(study: Study, fleet: PlannedFleet) -> None:
-    """Write down which training of its trunks a fleet begins from.
+    """Record which training of its trunks a fleet starts from.
 
     Raises:
         FallowError: another fleet of the study began from another training of one.

@@ -1,4 +1,4 @@
-"""From the table of results to J, D and what they say.
+"""J and D from the table of results.
 
     J = mean return over the evaluations after the shift
     D = J of one rule - J of another, of the same seed and trunk                 eq. (1)

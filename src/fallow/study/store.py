@@ -81,7 +81,7 @@ class Study:
 def open_study(
     plan: Plan, folder: str | Path, store: str | Path | None = None
 ) -> Study:
-    """Begin a study in a folder, or take up the same one.
+    """Start a study in a folder, or resume the same one.
 
     Raises:
         FallowError: the folder is another study's.
@@ -205,7 +205,7 @@ def _checked_id(text: Any) -> str:
 
 
 def write_plan(study: Study, made_with: Mapping[str, Any] | None = None) -> None:
-    """Put the plan beside what will come of it, and what makes it: this, if not given.
+    """Write the plan, and what made it (by default this version).
 
     `made_with` has `versions` and a `git_commit`.
     """
@@ -224,7 +224,7 @@ def write_plan(study: Study, made_with: Mapping[str, Any] | None = None) -> None
             }
             for fleet in study.fleets
         ],
-        "store": _told_store(study),
+        "store": _store_entry(study),
         **made_with,
     }
     write_json(study.folder / PLAN_FILE, content)
@@ -282,7 +282,7 @@ def set_damaged_aside(study: Study) -> list[str]:
 
 
 def joined(tables: Iterable[Path]) -> list[ResultRow]:
-    """The rows of those tables that are there and whole."""
+    """The rows of the tables that exist and are complete."""
     rows: list[ResultRow] = []
     for table in tables:
         try:
@@ -293,7 +293,7 @@ def joined(tables: Iterable[Path]) -> list[ResultRow]:
 
 
 def copy_tables(parts: Sequence[Study], target: Study) -> None:
-    """What all fleets of some studies left but histories, and the tables of that."""
+    """Copy the tables of all fleets of some studies, without histories."""
     for part in parts:
         for fleet in part.fleets:
             source, copy = part.fleet_folder(fleet), target.fleet_folder(fleet)
@@ -328,7 +328,7 @@ def write_parquet(path: Path, rows: Sequence[ResultRow]) -> Path | None:
 
 
 def mark_done(folder: Path, **content: Any) -> None:
-    """Say that a fleet is done, with a checksum of its table."""
+    """Mark a fleet as done, with a checksum of its table."""
     write_json(folder / DONE, {"table": _digest(folder / TABLE), **content})
 
 
@@ -427,7 +427,7 @@ def _store(folder: Path, store: str | Path | None) -> Path:
     return Path(store).absolute() if store else folder.absolute().parent / "trunks"
 
 
-def _told_store(study: Study) -> str | None:
-    """Where trunks are, to be found again; None beside the study, wherever it moves."""
+def _store_entry(study: Study) -> str | None:
+    """The folder of trunks; None if it is next to the study, so that both can move."""
     is_beside = study.store == _store(study.folder, None)
     return None if is_beside else str(study.store)

@@ -50,7 +50,7 @@ class Dreamer:
         return train.init(self.config, key, self.n_columns, self.n_actuators)
 
     def initial_carry(self, n_worlds: int) -> Memory:
-        """The carry of worlds that all begin anew."""
+        """The carry at the start of an episode in every world."""
         config = self.config
         latent = Latent(
             jnp.zeros((n_worlds, config.n_deter)),

@@ -50,7 +50,7 @@ class TdMpc:
         return train.init(self.config, key, self.n_columns, self.n_actuators)
 
     def initial_carry(self, n_worlds: int) -> jax.Array:
-        """The carry of worlds that all begin anew: plans of no action."""
+        """The carry at the start of an episode in every world: plans of no action."""
         return jnp.zeros((n_worlds, self.config.horizon, self.n_actuators))
 
     def act(
