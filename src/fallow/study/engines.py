@@ -197,7 +197,7 @@ def _explain_full_disk(study: Study) -> Iterator[None]:
             raise
         raise FallowError(
             f"no space is left for {study.folder} or its trunks at {study.store}; the "
-            "last checkpoint is whole: make room, and start the same command again"
+            "last checkpoint is intact: make room, and start the same command again"
         ) from error
 
 
