@@ -13,7 +13,7 @@ from fallow.core.errors import FallowError
 from fallow.core.records import Episode
 from fallow.logs import History, read_history
 from fallow.logs.history import Header
-from fallow.report import drawn, rendering, strips, trained
+from fallow.report import drawn, lived, rendering, strips
 from fallow.study.results import read_study_results
 
 NO_RENDERER = "no EGL and no OSMesa here, so nothing can be rendered"
@@ -122,13 +122,13 @@ def test_ages_that_cannot_be_told() -> None:
 
 def test_ages_and_responses_of_a_study(folder: Path) -> None:
     study = read_study_results(folder)
-    ages = trained.ages_drawn(study)
+    ages = lived.ages_drawn(study)
     assert [p.name for p in ages.pictures] == [
         "age-gain",
         "age-recurring-period-frames-4000",
     ]
     assert "Not for graded" in ages.pictures[0].caption and ages.notes == []
-    shown = trained.responses(study)
+    shown = lived.responses(study)
     names = [picture.name for picture in shown.pictures]
     assert names[:3] == [
         "response-none",
@@ -155,8 +155,8 @@ def test_a_damaged_history_is_a_note_and_the_rest_goes_on(
     small_study.history(broken, "passive").write_bytes(b"no history")
     small_study.history(broken).unlink()
     study = read_study_results(broken)
-    assert trained.responses(study).pictures == []
-    shown = trained.ages_drawn(study)
+    assert lived.responses(study).pictures == []
+    shown = lived.ages_drawn(study)
     assert any("gain, passive" in note for note in shown.notes)
     assert shown.pictures[0].name == "age-gain"  # of recency alone
 
@@ -183,7 +183,7 @@ def test_a_strip_and_a_film_show_the_bodies(folder: Path, monkeypatch) -> None:
         pytest.skip(NO_RENDERER)
     monkeypatch.setattr(strips, "FILM_ROWS", 20)
     study = read_study_results(folder)
-    shown = trained.scenes(study)
+    shown = lived.scenes(study)
     assert [p.name for p in shown.pictures] == [
         "strip-gain",
         "strip-recurring-period-frames-4000",
@@ -224,7 +224,7 @@ def test_rendering_can_be_switched_off(value: str, monkeypatch) -> None:
 
 def test_without_a_renderer_there_is_a_note(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(rendering, "backend", lambda: None)
-    shown = trained.scenes(read_study_results(folder))
+    shown = lived.scenes(read_study_results(folder))
     assert shown.pictures == [] and shown.films == []
     assert "neither EGL nor OSMesa" in shown.notes[0]
     history = read_history(small_study.history(folder))
@@ -246,5 +246,5 @@ def test_a_driver_that_fails_is_a_note(folder: Path, monkeypatch) -> None:
 
     monkeypatch.setattr(rendering, "backend", lambda: "egl")
     monkeypatch.setattr(strips, "strip", fail)
-    shown = trained.scenes(read_study_results(folder))
+    shown = lived.scenes(read_study_results(folder))
     assert shown.pictures == [] and "gain: no strip, since the driver" in shown.notes[0]
