@@ -32,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fallow.agents import AGENTS
-from fallow.agents.clock import BESIDE
+from fallow.agents.clock import CONCURRENT
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.fleet import Fleet, build_agent
 from fallow.agents.programs import Programs, joined_metrics
@@ -184,7 +184,7 @@ def measure_loop(agent, n_branches: int, n_steps: int) -> dict:
     begin = time.perf_counter()
     fleet.evaluate(N_EPISODES)
     evaluate_s = time.perf_counter() - begin
-    fleet.evaluate_beside(N_EPISODES)
+    fleet.evaluate_concurrently(N_EPISODES)
     n_judged = EPISODE_FRAMES // fleet.worlds.action_repeat
     beside_s = n_judged * (seconds_a_step(fleet, min(n_steps, n_judged)) - step_s)
     steps = EVALUATE_FRAMES / fleet.frames_per_step
@@ -215,7 +215,7 @@ def print_time(fleet: Fleet, before: dict, seconds: float, n_steps: int) -> None
         name: 1e3 * (spent - before.get(name, 0)) / n_steps
         for name, spent in fleet.clock.seconds.items()
     }
-    beside = {name: each.pop(name, 0) for name in BESIDE}
+    beside = {name: each.pop(name, 0) for name in CONCURRENT}
     each["the rest"] = 1e3 * seconds / n_steps - sum(each.values())
     parts, others = (
         ", ".join(f"{name} {ms:.2f}" for name, ms in times.items())

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from test_fleet import MICRO
+from small_dreamer import MICRO
 
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet

@@ -1,4 +1,4 @@
-"""A Dreamer small enough for tests, a learner that is not new, and a batch."""
+"""Dreamers small enough for tests, a learner that is not new, and a batch."""
 
 import dataclasses
 from functools import partial
@@ -18,9 +18,26 @@ SMALL = dataclasses.replace(
     n_hidden=16,
     model_rate=3e-3,
 )
-
-
 N_COLUMNS, N_ACTUATORS = 5, 2
+MICRO = dataclasses.replace(
+    PRESETS["tiny"],
+    n_worlds=2,
+    n_deter=8,
+    n_hidden=8,
+    n_categoricals=2,
+    n_classes=4,
+    coder_layers=1,
+    coder_width=8,
+    head_width=8,
+    batch=2,
+    length=8,
+    n_starts=4,
+    horizon=4,
+    train_ratio=16,
+    prefill_transitions=140,
+    pretrain_updates=3,
+)
+"""For fleets: every program compiles in a moment."""
 
 
 def moved(learner: train.Learner) -> train.Learner:

@@ -14,7 +14,7 @@ from fallow.dynamics import EPISODE_FRAMES, Condition, Worlds
 from fallow.dynamics.scripted import Scripted
 from fallow.logs import Recorder
 from fallow.study import Cell, Plan
-from fallow.study.plan import PlannedBranch
+from fallow.study.plan import PlannedBranch, shifted
 from fallow.study.store import Study, write_plan
 
 TASK = "cheetah-run"
@@ -42,50 +42,46 @@ def plan(name: str, seeds: tuple[int, ...]) -> Plan:
 
 
 def write(folder: Path, seeds: tuple[int, ...] = (0, 1)) -> Path:
-    """A whole study; every rule of a seed lives through the same episodes."""
-    whole = plan(folder.name, seeds)
-    for trunk in whole.trunks():
+    """A complete study; every rule of a seed has the same episodes."""
+    planned = plan(folder.name, seeds)
+    for trunk in planned.trunks():
         record(folder, trunk.id, "none", trunk.seed, 0, TRUNK_EPISODES)
     recorded: dict[tuple[str, int], str] = {}
-    for branch in whole.branches():
+    for branch in planned.branches():
         first = recorded.setdefault((branch.condition, branch.seed), branch.id)
         if first == branch.id:
             place = (branch.seed, TRUNK_FRAMES, BRANCH_EPISODES)
-            record(folder, branch.id, world_condition(branch.condition), *place)
+            record(
+                folder,
+                branch.id,
+                shifted(branch.condition, TRUNK_FRAMES + SHIFT_FRAME),
+                *place,
+            )
         else:
             histories = folder / "histories"
             shutil.copyfile(
                 histories / f"{first}.fallow", histories / f"{branch.id}.fallow"
             )
-    members = (whole.trunks(), whole.branches(), ())
+    members = (planned.trunks(), planned.branches(), ())
     made_with = {"versions": {"fallow": "0.0", "mujoco": "3.17.0"}}
     write_plan(
-        Study(folder, whole, *members, folder.parent),
+        Study(folder, planned, *members, folder.parent),
         made_with | {"git_commit": "abc1234"},
     )
-    rows = [row for branch in whole.branches() for row in rows_of(branch)]
+    rows = [row for branch in planned.branches() for row in rows_of(branch)]
     write_results(folder / "results.csv", rows)
     return folder
 
 
 def history(folder: Path, rule: str = "", condition: str = "gain") -> Path:
     """The history of a branch of seed 0, or without a rule of its trunk."""
-    whole = plan(folder.name, (0,))
+    planned = plan(folder.name, (0,))
     if not rule:
-        return folder / "histories" / f"{whole.trunks()[0].id}.fallow"
+        return folder / "histories" / f"{planned.trunks()[0].id}.fallow"
     (branch,) = (
-        b for b in whole.branches() if (b.rule, b.condition) == (rule, condition)
+        b for b in planned.branches() if (b.rule, b.condition) == (rule, condition)
     )
     return folder / "histories" / f"{branch.id}.fallow"
-
-
-def world_condition(condition: str) -> str:
-    """A condition on the agent's clock, trunk included."""
-    own = Condition.parse(condition)
-    if own.schedule.shift_frame is None:
-        return condition
-    moved = dataclasses.replace(own.schedule, shift_frame=TRUNK_FRAMES + SHIFT_FRAME)
-    return str(dataclasses.replace(own, schedule=moved))
 
 
 def record(
@@ -105,7 +101,9 @@ def record(
 
 def rows_of(branch: PlannedBranch) -> list[ResultRow]:
     """Evaluations of one branch."""
-    schedule = Condition.parse(world_condition(branch.condition)).schedule
+    schedule = Condition.parse(
+        shifted(branch.condition, TRUNK_FRAMES + SHIFT_FRAME)
+    ).schedule
     found = []
     for frame in FRAMES:
         value = LEVEL[branch.rule] + 5 * branch.seed + frame / 1000

@@ -3,20 +3,20 @@
 from pathlib import Path
 
 import numpy as np
-from test_fleet import assert_equal, fleet_of, lived
+from test_fleet import assert_equal, fleet_of, trained
 
 from fallow.agents.result_table import ResultTable
 from fallow.core.records import Branch
 from fallow.core.results import Label
 
 BRANCHES = (Branch(3), Branch(4, "recurring:shift_frame=300,period_frames=300"))
-BEGIN = 75  # learning, and 300 frames lived: the second branch has just changed
+BEGIN = 75  # learning, and 300 frames trained: the second branch has just changed
 
 
 def test_beside_life_it_is_what_it_is_alone() -> None:
-    fleet, still = (lived(fleet_of(*BRANCHES), BEGIN) for _ in range(2))
-    judging = fleet.evaluate_beside(n_episodes=2)
-    lived(fleet, BEGIN + 499)
+    fleet, still = (trained(fleet_of(*BRANCHES), BEGIN) for _ in range(2))
+    judging = fleet.evaluate_concurrently(n_episodes=2)
+    trained(fleet, BEGIN + 499)
     assert not judging.is_done
     fleet.step()
     assert judging.is_done  # 500 steps a world
@@ -25,28 +25,30 @@ def test_beside_life_it_is_what_it_is_alone() -> None:
 
 
 def test_a_fleet_that_is_judged_lives_as_if_it_were_not() -> None:
-    evaluation, left_alone = (lived(fleet_of(*BRANCHES), 60) for _ in range(2))
-    evaluation.evaluate_beside(n_episodes=2)  # its first steps are of random actions
+    evaluation, left_alone = (trained(fleet_of(*BRANCHES), 60) for _ in range(2))
+    evaluation.evaluate_concurrently(
+        n_episodes=2
+    )  # its first steps are of random actions
     for fleet in (evaluation, left_alone):
-        lived(fleet, 90)
+        trained(fleet, 90)
     for index in range(2):
         assert_equal(evaluation, index, left_alone, index)
 
 
 def test_one_is_finished_before_the_next() -> None:
-    fleet, still = (lived(fleet_of(*BRANCHES), BEGIN) for _ in range(2))
-    first = fleet.evaluate_beside(n_episodes=2)
+    fleet, still = (trained(fleet_of(*BRANCHES), BEGIN) for _ in range(2))
+    first = fleet.evaluate_concurrently(n_episodes=2)
     expected = still.evaluate(n_episodes=2)
-    lived(fleet, BEGIN + 5)
-    lived(still, BEGIN + 5)
-    second = fleet.evaluate_beside(n_episodes=2)
+    trained(fleet, BEGIN + 5)
+    trained(still, BEGIN + 5)
+    second = fleet.evaluate_concurrently(n_episodes=2)
     assert first.is_done
     np.testing.assert_array_equal(first.finish(), expected)
     np.testing.assert_array_equal(second.finish(), still.evaluate(n_episodes=2))
 
 
 def test_its_row_is_of_the_frame_at_which_it_began(tmp_path: Path) -> None:
-    fleet = lived(fleet_of(*BRANCHES), BEGIN)
+    fleet = trained(fleet_of(*BRANCHES), BEGIN)
     kept = ("pendulum-swingup", "dreamer", "micro")
     labels = [
         Label(*kept, branch.condition, branch.rule, branch.seed, "", "")
@@ -56,7 +58,7 @@ def test_its_row_is_of_the_frame_at_which_it_began(tmp_path: Path) -> None:
     regimes, frame = fleet.worlds.regime.tolist(), fleet.frame
     updates = fleet.n_updates
     results.begin(fleet)
-    lived(fleet, 2 * BEGIN)
+    trained(fleet, 2 * BEGIN)
     assert fleet.worlds.regime.tolist() != regimes  # it has changed since
     results.end(np.array([[1.0, 3.0], [5.0, 7.0]]))
     assert [row.regime for row in results.rows] == regimes

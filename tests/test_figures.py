@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import made_up_study as made_up
+import made_up
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -7,34 +7,16 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
+from small_dreamer import MICRO
 
 from fallow.agents import AGENTS, checkpoints, memory
 from fallow.agents.dreamer.agent import Dreamer
-from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet, LearningError, build_agent
 from fallow.core import arrayfile
 from fallow.core.errors import FallowError
 from fallow.core.records import Branch
 from fallow.logs import read_history
 
-MICRO = dataclasses.replace(
-    PRESETS["tiny"],
-    n_worlds=2,
-    n_deter=8,
-    n_hidden=8,
-    n_categoricals=2,
-    n_classes=4,
-    coder_layers=1,
-    coder_width=8,
-    head_width=8,
-    batch=2,
-    length=8,
-    n_starts=4,
-    horizon=4,
-    train_ratio=16,
-    prefill_transitions=140,
-    pretrain_updates=3,
-)
 TASK = "pendulum-swingup"
 STEPS = 100  # 70 of random actions, then learning
 
@@ -47,7 +29,7 @@ def fleet_of(*branches: Branch, **options) -> Fleet:
     return Fleet(TASK, agent(), branches, capacity_transitions=4000, **options)
 
 
-def lived(fleet: Fleet, n_steps: int = STEPS) -> Fleet:
+def trained(fleet: Fleet, n_steps: int = STEPS) -> Fleet:
     while fleet.n_steps < n_steps:
         fleet.step()
     return fleet
@@ -76,12 +58,12 @@ RULES = ("passive", "recency:window_transitions=80", "reservoir:budget_transitio
 
 @pytest.fixture(scope="module")
 def three() -> Fleet:
-    return lived(fleet_of(*(Branch(seed, "none", r) for seed, r in enumerate(RULES))))
+    return trained(fleet_of(*(Branch(seed, "none", r) for seed, r in enumerate(RULES))))
 
 
 @pytest.mark.parametrize("index", range(3))
 def test_a_branch_does_not_depend_on_its_company(three: Fleet, index: int) -> None:
-    alone = lived(fleet_of(three.branches[index]))
+    alone = trained(fleet_of(three.branches[index]))
     assert_equal(three, index, alone, 0)
 
 
@@ -111,25 +93,25 @@ def test_mapped_updates_equal_those_of_one_branch() -> None:
 
 def test_free_checks() -> None:
     """A window that holds all is passive, and a gain of 1 is no change."""
-    base = lived(fleet_of(Branch(5)))
-    window = lived(fleet_of(Branch(5, "none", "recency:window_transitions=4000")))
+    base = trained(fleet_of(Branch(5)))
+    window = trained(fleet_of(Branch(5, "none", "recency:window_transitions=4000")))
     assert_equal(base, 0, window, 0)
-    gain = lived(fleet_of(Branch(5, "gain:g=1.0,shift_frame=80")))
+    gain = trained(fleet_of(Branch(5, "gain:g=1.0,shift_frame=80")))
     assert_equal(base, 0, gain, 0)
 
 
 def test_a_fleet_goes_on_as_if_never_stopped(three: Fleet, tmp_path) -> None:
     first = fleet_of(*three.branches)
     first.record(tmp_path / "histories")
-    lived(first, 80)
+    trained(first, 80)
     checkpoints.save(first, tmp_path / "saved")
     kept = {p.name: p.read_bytes() for p in (tmp_path / "saved").iterdir()}
-    lived(first, 85)  # goes on, and is killed
+    trained(first, 85)  # goes on, and is killed
     first.close()
     again = fleet_of(*three.branches)
     checkpoints.load(again, tmp_path / "saved", tmp_path / "histories")
     assert again.n_steps == 80
-    lived(again)
+    trained(again)
     for index in range(3):
         assert_equal(again, index, three, index)
     again.close()
@@ -149,7 +131,7 @@ def test_one_branch_out_of_a_fleet_begins_others(three: Fleet, tmp_path) -> None
     assert [str(d.rule) for d in fleet.buffer.samplers] == [b.rule for b in branches]
     for branch in range(2):
         assert_equal_states(fleet, branch, three, 1)
-    lived(fleet, STEPS + 15)
+    trained(fleet, STEPS + 15)
     regimes = fleet.worlds.regime
     assert regimes[0] == 1 and regimes[1] == 0
     pairs = zip(branch_of(fleet, 0), branch_of(fleet, 1), strict=True)
@@ -190,7 +172,7 @@ def test_a_branch_that_has_not_learned_yet_can_be_saved(three, tmp_path) -> None
 def test_histories_hold_what_was_lived(tmp_path) -> None:
     fleet = fleet_of(Branch(0))
     fleet.record(tmp_path)
-    lived(fleet, 501)
+    trained(fleet, 501)
     fleet.close()
     history = read_history(tmp_path / "000.fallow")
     assert len(history.episodes) == MICRO.n_worlds
@@ -201,7 +183,7 @@ def test_histories_hold_what_was_lived(tmp_path) -> None:
 
 
 def test_evaluation_touches_nothing_and_is_shared_by_seed() -> None:
-    fleet = lived(fleet_of(Branch(3), Branch(3, "none", RULES[1]), Branch(4)), 72)
+    fleet = trained(fleet_of(Branch(3), Branch(3, "none", RULES[1]), Branch(4)), 72)
     before = branch_of(fleet, 0)
     worlds, clock = fleet.worlds.save(), fleet.frame
     stored = [ledger.now for ledger in fleet.buffer.ledgers]
@@ -221,7 +203,7 @@ def test_evaluation_touches_nothing_and_is_shared_by_seed() -> None:
 
 def test_graded_gets_its_errors_from_the_model(monkeypatch) -> None:
     monkeypatch.setattr("fallow.agents.fleet.SWEEP_STEPS", 35)
-    fleet = lived(fleet_of(Branch(0, "none", "graded")), 150)
+    fleet = trained(fleet_of(Branch(0, "none", "graded")), 150)
     ledger = fleet.buffer.ledgers[0]
     finished = ledger.slots(finished=True)
     assert len(finished) > 0 and (ledger.error[finished] > 0).all()
@@ -229,7 +211,7 @@ def test_graded_gets_its_errors_from_the_model(monkeypatch) -> None:
 
 def test_changes_are_noted_for_reset() -> None:
     fleet = fleet_of(Branch(0, "gain:shift_frame=80", "reset"))
-    lived(fleet, 75)
+    trained(fleet, 75)
     assert fleet.buffer.ledgers[0].changes == [
         21
     ]  # 20 steps of 4 frames, and the start
@@ -239,7 +221,7 @@ def test_changes_are_noted_for_reset() -> None:
 
 
 def test_numbers_that_are_none_stop_the_run(tmp_path) -> None:
-    fleet = lived(fleet_of(Branch(0)), 80)
+    fleet = trained(fleet_of(Branch(0)), 80)
     checkpoints.save(fleet, tmp_path / "saved")
     fleet.state = jax.tree.map(
         lambda x: x * np.nan if x.dtype == np.float32 else x, fleet.state

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 import jax
 import numpy as np
 import pytest
-from test_fleet import MICRO
+from small_dreamer import MICRO
 
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.dreamer.agent import Dreamer
@@ -72,7 +72,7 @@ class AtOnce:
 def hurried(tmp_path_factory) -> Iterator[tuple[Fleet, np.ndarray]]:
     kept = jax.config.values["jax_compilation_cache_dir"]
     keep_compiled(tmp_path_factory.mktemp("cache"))  # both run the same programs
-    yield lived("evaluate_beside")
+    yield lived("evaluate_concurrently")
     jax.config.update("jax_compilation_cache_dir", kept)
 
 

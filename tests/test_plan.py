@@ -59,11 +59,11 @@ def test_conditions_change_40k_frames_after_the_branch_point() -> None:
 
 def test_recurring_alternates_every_period_reduced_first() -> None:
     (branch,) = (
-        own
-        for own in STUDIES["recurrence"].branches()
-        if own.condition == "recurring:period_frames=10000"
-        and own.rule == "passive"
-        and own.seed == 0
+        branch
+        for branch in STUDIES["recurrence"].branches()
+        if branch.condition == "recurring:period_frames=10000"
+        and branch.rule == "passive"
+        and branch.seed == 0
     )
     condition = Condition.parse(branch.world_condition)
     frames = [239_999, 240_000, 249_999, 250_000, 260_000]
@@ -93,7 +93,7 @@ def test_ids_stay_and_differ_where_results_would() -> None:
         dataclasses.replace(plan, capacity_transitions=600_000),
         dataclasses.replace(plan, n_episodes=5),
     ]
-    ids = {own.branches()[0].id for own in others}
+    ids = {plan.branches()[0].id for plan in others}
     assert len(ids) == len(others) and first.id not in ids
     # the first branch has no change, so that the frame of the change is nothing to it
     later = dataclasses.replace(plan, shift_frame=44_000).branches()
@@ -104,7 +104,7 @@ def test_ids_stay_and_differ_where_results_would() -> None:
         dataclasses.replace(plan, save_frames=1_000),
         part(plan, [0]),
     ]
-    assert {own.branches()[0].id for own in same} == {first.id}
+    assert {plan.branches()[0].id for plan in same} == {first.id}
 
 
 def test_plans_come_back_from_json() -> None:

@@ -13,14 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
-import made_up_study as made_up
+import made_up
 import pytest
 from matplotlib.figure import Figure
 
 from fallow.core.errors import FallowError
 from fallow.core.results import (
     ResultRow,
-    append_results,
     read_results,
     write_results,
 )
@@ -188,8 +187,8 @@ def test_the_change_is_drawn_where_the_plan_puts_it(tmp_path: Path) -> None:
         if line.get_label() == "first change"
     ]
     assert change.get_xdata() == [20_000, 20_000]
-    early = study.condition("gain:shift_frame=7000")
-    assert early is not None and early.schedule.shift_frame == 7_000
+    condition = study.condition("gain:shift_frame=7000")
+    assert condition is not None and condition.schedule.shift_frame == 7_000
     assert study.condition("none") is not None and study.condition("no such") is None
 
 
@@ -376,7 +375,8 @@ def test_two_rows_that_do_not_agree_are_an_error(tmp_path: Path, run) -> None:
     rows = made_up.rows(PAIR)
     folder = made_up.folder(tmp_path / "twice", rows)
     stored = read_results(folder / "results.csv")
-    append_results(folder / "results.csv", [replace(stored[-1], mean_return=1.0)])
+    other = replace(stored[-1], mean_return=1.0)
+    write_results(folder / "results.csv", [*stored, other])
     code, _, error = run("report", folder)
     assert code == 2 and "keep the one that belongs to the study" in error
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import made_up_study as made_up
+import made_up
 import pytest
 
 from fallow.report.study_page import write_report
@@ -64,10 +64,10 @@ def requests(log: Path) -> set[str]:
     events = json.loads(log.read_text())["events"]
     asked = [event.get("params", {}) for event in events]
     return {
-        one["url"]
-        for one in asked
-        if one.get("initiator", BROWSERS_OWN) != BROWSERS_OWN
-        and one.get("url", "").startswith(("http", "ws", "ftp"))
+        request["url"]
+        for request in asked
+        if request.get("initiator", BROWSERS_OWN) != BROWSERS_OWN
+        and request.get("url", "").startswith(("http", "ws", "ftp"))
     }
 
 

@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fallow.core.errors import FallowError
-from fallow.core.results import (
-    COLUMNS,
-    ResultRow,
-    append_results,
-    read_results,
-    write_results,
-)
+from fallow.core.results import COLUMNS, ResultRow, read_results, write_results
 
 ROW = ResultRow(
     "walker-walk", "dreamer", "lean", "gain", "recency:window_transitions=20000", 3,
@@ -22,8 +16,7 @@ ROW = ResultRow(
 
 
 def test_rows_come_back_as_they_were(tmp_path) -> None:
-    path = write_results(tmp_path / "new" / "results.csv", [ROW])
-    append_results(path, [ROW, ROW])
+    path = write_results(tmp_path / "new" / "results.csv", [ROW] * 3)
     assert read_results(path) == [ROW] * 3
 
 

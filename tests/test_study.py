@@ -17,7 +17,7 @@ from micro_study import (
     rows_but_time,
 )
 
-from fallow.agents.clock import BESIDE
+from fallow.agents.clock import CONCURRENT
 from fallow.agents.fleet import build_agent
 from fallow.logs import read_history
 from fallow.study.engines import run_study
@@ -85,7 +85,7 @@ def test_free_checks_to_the_bit(whole) -> None:
     assert told[PLAN.conditions[2], "passive", 200] != told["none", "passive", 200]
     by_id = {(b.condition, b.rule): b.id for b in BRANCHES}
     pair = [by_id["none", "passive"], by_id["none", EVERYTHING]]
-    one, other = (whole / "histories" / f"{own}.fallow" for own in pair)
+    one, other = (whole / "histories" / f"{branch}.fallow" for branch in pair)
     assert one.read_bytes() == other.read_bytes()
     assert (PLAN.trunk_frames + PLAN.branch_frames) / 2 <= CAPACITY
 
@@ -117,7 +117,7 @@ def test_a_finished_study_is_left_alone(whole, monkeypatch) -> None:
     status = status_of(whole)
     assert status.is_done and not status.is_running
     assert status.updates_done == status.updates_total
-    assert all(own.updates_per_s > 0 for own in status.fleets)
+    assert all(fleet.updates_per_s > 0 for fleet in status.fleets)
     assert not list((whole / "fleets").glob("*/checkpoint*"))
 
 
@@ -133,7 +133,7 @@ def made(counter: Path) -> int:
 def test_its_status_says_where_the_time_went(whole) -> None:
     for fleet in status_of(whole).fleets:
         for seconds in fleet.spent_s.values():
-            parts = [spent for name, spent in seconds.items() if name not in BESIDE]
+            parts = [spent for name, spent in seconds.items() if name not in CONCURRENT]
             assert 0 < seconds["physics"] < seconds["total"]
             assert sum(parts) <= 2 * seconds["total"]  # which is one of them
     stages = [set(fleet.spent_s) for fleet in status_of(whole).fleets]
@@ -159,8 +159,8 @@ def test_killed_at_random_moments_it_ends_the_same(whole, tmp_path) -> None:
     assert start(folder, counter).wait() == 0
     assert rows_but_time(folder / "results.csv") == rows_but_time(whole / "results.csv")
     for history in (whole / "histories").iterdir():
-        own = folder / "histories" / history.name
-        assert own.read_bytes() == history.read_bytes()
+        copy = folder / "histories" / history.name
+        assert copy.read_bytes() == history.read_bytes()
     assert read_study_results(folder).beliefs == read_study_results(whole).beliefs
     redone = made(counter) - total
     assert 0 <= redone < N_KILLS * UPDATES_PER_SAVE * len(BRANCHES)

@@ -12,8 +12,8 @@ from fallow.replay.staleness import mean_auc
 
 def auc_of(condition: str, n_worlds: int = 4) -> float | None:
     """AUC of a protocol's branch, averaged over its evaluations at 50k, …, 130k."""
-    own = Condition.parse(condition)
-    schedule = dataclasses.replace(own.schedule, shift_frame=240_000)
+    parsed = Condition.parse(condition)
+    schedule = dataclasses.replace(parsed.schedule, shift_frame=240_000)
     frames_per_step, steps = 2 * n_worlds, 500
     ledger, aucs = Ledger(n_worlds, 1_000), []  # the capacity is nothing to it
     ledger.advance_all([True] * n_worlds, None)

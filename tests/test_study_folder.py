@@ -239,11 +239,11 @@ def test_what_workers_write_is_told_once(done) -> None:
     path = study.fleet_folder(fleet) / "status.json"
     path.write_text(json.dumps(told))
     events: list = []
-    news = engines.News(study, events.append)
-    news.tell(fleet)
-    news.tell(fleet)
+    monitor = engines.FleetMonitor(study, events.append)
+    monitor.report(fleet)
+    monitor.report(fleet)
     path.write_text(json.dumps(told | {"time": 2}))
-    news.tell(fleet)
+    monitor.report(fleet)
     assert [event.progress.frame for event in events] == [70_000] * 2
     assert events[0].progress.evaluation.returns.shape == (4, 1)
     assert events[1].progress.evaluation is None  # evaluated once
@@ -267,17 +267,17 @@ def test_a_fleet_that_fails_is_told_and_the_others_go_on(pretender, tmp_path) ->
     bad = open_study(PLAN, folder).fleets[0]
     train_until = pretender.train_until
 
-    def fails(fleet, phase, own, labels, *more, **options):
-        if own.name == bad.id:
+    def fails(fleet, phase, folder, labels, *more, **options):
+        if folder.name == bad.id:
             raise LearningError("a loss of branch 2 is nan")
-        train_until(fleet, phase, own, labels, *more, **options)
+        train_until(fleet, phase, folder, labels, *more, **options)
 
     training.train_until = fails  # the fixture puts the true one back
     with pytest.raises(FallowError, match=r"1 of 3 fleets failed.*branch 2 is nan"):
         run_study(PLAN, folder, pretender.watch)
     assert f"fleet {bad.id} failed" in pretender.messages[0]
     status = status_of(folder)
-    assert [own.state for own in status.fleets] == ["failed", "done", "done"]
+    assert [fleet.state for fleet in status.fleets] == ["failed", "done", "done"]
     assert {row.seed for row in table(folder)} == {1, 2}
     training.train_until = train_until
     run_study(PLAN, folder)
@@ -331,7 +331,7 @@ def test_status_of_a_study_that_was_stopped(done, run) -> None:
     path = done / "fleets" / second.id / "status.json"
     path.write_text(json.dumps(told))
     status = status_of(done)
-    assert [own.state for own in status.fleets] == ["done", "stopped", "left"]
+    assert [fleet.state for fleet in status.fleets] == ["done", "stopped", "left"]
     trunks = 3 * first.cost.trunk_updates
     made = trunks + first.n_updates + 4 * (half - first.cost.trunk_updates)
     assert status.updates_done == made
@@ -339,8 +339,8 @@ def test_status_of_a_study_that_was_stopped(done, run) -> None:
     assert status.seconds_left == pytest.approx(left / 100)
     code, out, _ = run("status", done)
     assert code == 0
-    assert "4 of 12 branches done, 0 running, 4 begun and stopped, 4 left" in out
-    assert "70,000 of 138,000" in out and "once it goes on" in out
+    assert "4 of 12 branches done, 0 running, 4 stopped, 4 left" in out
+    assert "70,000 of 138,000" in out and "once it is resumed" in out
 
 
 def test_parts_run_apart_and_joined_equal_the_whole(done, pretender, run) -> None:

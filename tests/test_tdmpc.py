@@ -154,8 +154,8 @@ def test_a_norm_by_hand() -> None:
 def test_dropout_leaves_out_one_in_a_hundred() -> None:
     config = dataclasses.replace(SMALL, batch=64, width=32)
     noise = jax.jit(lambda key: train.sample_noise(config, key, 2))(jax.random.key(0))
-    assert noise.kept.shape == (3, 3, 64, 32) and noise.judging.shape == (2, 4, 64, 32)
-    kept = np.concatenate([np.ravel(noise.kept), np.ravel(noise.judging)])
+    assert noise.kept.shape == (3, 3, 64, 32) and noise.scoring.shape == (2, 4, 64, 32)
+    kept = np.concatenate([np.ravel(noise.kept), np.ravel(noise.scoring)])
     error = math.sqrt(0.01 * 0.99 / len(kept))
     assert abs((~kept).mean() - 0.01) < 4 * error
     x = layers.dropped(jnp.array([2.0, 3.0]), jnp.array([True, False]))

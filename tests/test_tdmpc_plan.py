@@ -108,7 +108,7 @@ def test_no_number_counts_as_no_value() -> None:
 def test_elites_are_sampled_by_weight() -> None:
     weights = jnp.array([0.6, 0.3, 0.1])
     elites = jnp.array([[[0.0], [1.0], [2.0]]])
-    fit = mppi.Fit(jnp.zeros((1, 1)), jnp.ones((1, 1)), elites, weights)
+    fit = mppi.PlanDistribution(jnp.zeros((1, 1)), jnp.ones((1, 1)), elites, weights)
     gumbel = jax.random.gumbel(jax.random.key(0), (5000, 3))
     sampled = jax.vmap(lambda g: mppi.chosen(fit, g))(gumbel)[:, 0]
     counts = np.bincount(np.asarray(sampled).astype(int), minlength=3) / 5000

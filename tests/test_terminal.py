@@ -100,7 +100,7 @@ def test_study_status_report_and_copies(tmp_path) -> None:
     )
     check(stopped, f"fallow study --resume {out}", code=130)
     assert not list(out.glob("fleets/*/failed.json"))
-    check(in_terminal("status", out), "begun and stopped")
+    check(in_terminal("status", out), "2 stopped")
     check(in_terminal("study", "--resume", out), "results:", "100 %")
     check(in_terminal("status", out), "2 of 2 branches done")
     check(in_terminal("report", out, "--tables"), "report:", "Reset-once")

@@ -10,7 +10,8 @@ import time
 
 import numpy as np
 import pytest
-from test_fleet import MICRO, TASK
+from small_dreamer import MICRO
+from test_fleet import TASK
 
 from fallow.agents import runs, training
 from fallow.agents.dreamer.config import PRESETS

@@ -21,7 +21,7 @@ class Acted(NamedTuple):
 
 
 class TrainSchedule(NamedTuple):
-    """How much an agent lives and learns."""
+    """How much an agent acts and learns."""
 
     n_worlds: int
     batch: int
@@ -37,14 +37,14 @@ class TrainSchedule(NamedTuple):
 
     def updates_due(self, n_steps: int) -> int:
         """Updates that must have been made after so many steps of all worlds."""
-        lived = n_steps - self.prefill_steps
-        if lived < 0:
+        acted = n_steps - self.prefill_steps
+        if acted < 0:
             return 0
-        return self.pretrain_updates + int(lived * self.updates_per_step)
+        return self.pretrain_updates + int(acted * self.updates_per_step)
 
 
 class Agent(Protocol):
-    """One branch's agent. Nothing in it knows that it has siblings."""
+    """The agent of one branch; it does not know of other branches."""
 
     @property
     def name(self) -> str:
@@ -68,13 +68,13 @@ class Agent(Protocol):
 
     @property
     def schedule(self) -> TrainSchedule:
-        """How much it lives and learns."""
+        """How much it acts and learns."""
 
     def init(self, key: jax.Array) -> State:
         """An agent that has not learned yet."""
 
     def initial_carry(self, n_worlds: int) -> Carry:
-        """The carry of worlds that all begin anew."""
+        """The carry at the start of an episode in every world."""
 
     def act(
         self,
@@ -90,7 +90,7 @@ class Agent(Protocol):
     def update(
         self, state: State, batch: dict[str, jax.Array], key: jax.Array
     ) -> tuple[State, dict[str, jax.Array]]:
-        """Learn from sequences (batch, length, …); returns numbers worth watching."""
+        """Learn from sequences (batch, length, …); returns metrics."""
 
     def errors(self, state: State, batch: dict[str, jax.Array]) -> jax.Array:
         """(batch,) how badly the model predicts each sequence, 0 or more."""
@@ -99,4 +99,4 @@ class Agent(Protocol):
         """Floating-point operations of an update's matrix products."""
 
     def working_bytes(self) -> int:
-        """Device memory an update needs beside state and replay, estimated."""
+        """Device memory an update needs in addition to state and replay, estimated."""

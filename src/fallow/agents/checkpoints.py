@@ -1,4 +1,4 @@
-"""Checkpoints of a fleet: two checked files a branch, and nothing half-written.
+"""Checkpoints of a fleet: two checked files a branch, written atomically.
 
 A checkpoint is a folder with `000.agent` (learner, memory, worlds, running episodes)
 and `000.replay` for branch 0, and so on. It is written under another name and put in
@@ -49,7 +49,7 @@ def save(fleet: Fleet, folder: str | Path) -> None:
     """Write a checkpoint of all branches, or leave the old one as it is.
 
     Raises:
-        LearningError: a branch's numbers are no longer numbers; nothing is written.
+        LearningError: a branch's state is no longer finite; nothing is written.
     """
     fleet.check_finite()
     folder = Path(folder)

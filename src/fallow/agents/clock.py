@@ -5,11 +5,11 @@ import time
 from collections.abc import Iterator, Mapping
 
 WAITING, PHYSICS, EVALUATING, SAVING = "waiting", "physics", "evaluating", "saving"
-"""For the device; in the worlds; judging; writing checkpoints."""
+"""For the device; in the worlds; evaluating; writing checkpoints."""
 ACTING, STORING = "starting acts", "storing"
 SAMPLING, LEARNING = "sampling", "starting updates"
-BESIDE = (SAMPLING, LEARNING)
-"""Done by a second thread while the first waits or is in the worlds."""
+CONCURRENT = (SAMPLING, LEARNING)
+"""Done by a second thread while the first one waits or simulates."""
 
 
 class Clock:

@@ -1,4 +1,4 @@
-"""An evaluation, taken a step at a time, so that a fleet can live on beside it."""
+"""An evaluation that runs concurrently with training, one step per training step."""
 
 import numpy as np
 
@@ -10,13 +10,12 @@ from fallow.dynamics.tasks import EPISODE_FRAMES
 class Evaluation:
     """One episode of the policy's mode in every world, under dynamics that stay.
 
-    Worlds move on the host while the device learns: where a step of it lies beside
-    each step of a fleet, it takes the time of neither.
+    Its worlds run on the host while the device learns, so it delays neither.
 
     Args:
         programs: those of the fleet.
-        state: the learners that are judged; nobody else may give it away.
-        worlds: (R, n_episodes) of them, at their starts, with clocks that stand.
+        state: the learners to evaluate; nothing else may donate their buffers.
+        worlds: (R, n_episodes) of them, at an episode's start, with stopped clocks.
         place: separates the random numbers of this evaluation from those of others.
     """
 
@@ -51,7 +50,7 @@ class Evaluation:
         self._carry = self._acted.carry
 
     def move(self) -> None:
-        """Take the actions asked for, if there are any."""
+        """Take the actions that were requested, if any."""
         if self._acted is None:
             return
         self._returns += self._worlds.step(self._acted.action).reward

@@ -1,4 +1,4 @@
-"""Many branches living and learning together, one compiled program for each act.
+"""Many branches that act and learn together in compiled programs.
 
 Every branch has its own agent, replay, rule, condition and worlds; only time is shared:
 all branches are always at the same step. The learner works on the device while the
@@ -130,11 +130,11 @@ class Fleet:
                 gains = Condition.parse(branch.condition).gains(self.agent.n_actuators)
                 sampler.ledger.set_beliefs((), true_mismatches(gains))
 
-    # ---------------------------------------------------------------- living
+    # -------------------------------------------------------------- training
 
     @property
     def frame(self) -> int:
-        """Frames that every branch has lived."""
+        """Every branch's clock, in frames."""
         return int(self.worlds.clock_frames[0])
 
     @property
@@ -197,14 +197,14 @@ class Fleet:
                 self._evaluation.start()
 
     def run(self, until_frame: int) -> None:
-        """Live until the clock shows `until_frame`."""
+        """Train until the clock reaches `until_frame`."""
         while self.frame < until_frame:
             self.step()
 
     def _catch_up(self, n_steps: int, most: int) -> None:
         """The updates due after `n_steps`, at most so many of a branch.
 
-        How many a branch makes depends on nothing but its own past.
+        A branch's number of updates depends on its own past alone.
         """
         schedule = self.schedule
         owed = schedule.updates_due(n_steps) - self.updates
@@ -270,7 +270,7 @@ class Fleet:
         step: Step,
         policy: Moments,
     ) -> None:
-        # the first act after random actions begins from nothing, as at a start
+        # the first act after random actions starts from the initial carry
         self.begins[:] = self.n_steps + 1 == self.schedule.prefill_steps
         self.buffer.add(
             is_first=np.zeros(self._shape, bool),
@@ -287,7 +287,7 @@ class Fleet:
             self._store_first()
 
     def _look_after(self) -> None:
-        """Sweeps for rules that need them, and a look at the metrics."""
+        """Sweep for rules that need it, and check the metrics."""
         needs = any(sampler.rule.needs_errors for sampler in self.buffer.samplers)
         if needs and self.n_updates and self.n_steps % SWEEP_STEPS == 0:
             self.sweep()
@@ -295,7 +295,7 @@ class Fleet:
             self.check_finite()
 
     def sweep(self) -> None:
-        """Note the model's error on every finished chunk, as it is now."""
+        """Set the present model's error on every finished chunk."""
         for tickets, indices in self.buffer.sweep():
             errors = self.programs.errors(self.state, self.buffer.groups, indices)
             self.buffer.set_errors(tickets, errors)
@@ -364,21 +364,21 @@ class Fleet:
         for recorder in self.recorders:
             recorder.close()
 
-    # ---------------------------------------------------------------- judging
+    # ------------------------------------------------------------ evaluation
 
     def evaluate(self, n_episodes: int = 10) -> np.ndarray:
         """(R, n_episodes) returns of the policy's mode under the present dynamics.
 
         Nothing is stored and no clock moves. Starts derive from a branch's seed and
-        the frame, so branches of one seed are judged on the same ones.
+        the frame, so branches of one seed share them.
         """
         with self.clock.on(clock.EVALUATING):
             return self._evaluated(self.state, n_episodes).finish()
 
-    def evaluate_beside(self, n_episodes: int = 10) -> Evaluation:
-        """As `evaluate`, a step of it beside each of the next steps of the fleet.
+    def evaluate_concurrently(self, n_episodes: int = 10) -> Evaluation:
+        """Like `evaluate`, but concurrent: one step with each of the next steps.
 
-        The learners are judged as they are now. One that was not done is finished.
+        The learners are evaluated as they are now, after any running evaluation.
         """
         with self.clock.on(clock.EVALUATING):
             copy = self.programs.copied(self.state)
@@ -386,7 +386,7 @@ class Fleet:
         return self._evaluation
 
     def _evaluated(self, state: Shards, n_episodes: int) -> Evaluation:
-        if self._evaluation is not None:  # it is in the same worlds
+        if self._evaluation is not None:  # it uses the same worlds
             self._evaluation.finish()
         worlds = self._evaluation_worlds
         if worlds is None or worlds.n_worlds != n_episodes:

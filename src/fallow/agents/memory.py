@@ -17,7 +17,7 @@ HOST_BYTES = 8 * 2**30
 
 
 def branch_bytes(agent: Agent, capacity_transitions: int) -> int:
-    """Device memory of one branch: learner (old, new, judged), replay, an update."""
+    """Device memory of one branch: learner (old, new, evaluated), replay, an update."""
     state = jax.eval_shape(agent.init, jax.random.key(0))
     learner = sum(
         math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(state)

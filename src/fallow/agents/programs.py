@@ -3,7 +3,7 @@
 Branches are held in shards. On an accelerator there is one, and all its branches are
 computed at once. A processor gains nothing from that and has slow products of many
 small matrices, so there every branch is a shard of its own, as many computed at a time
-as there are cores, and a branch's numbers do not depend on its company to the last bit.
+as there are cores, and a branch's numbers do not depend on the others to the last bit.
 """
 
 import os
@@ -112,7 +112,7 @@ class Programs:
         return [self._init(keys) for keys in self._keys["init"]]
 
     def initial_carry(self, n_worlds: int) -> Shards:
-        """Carries of worlds that all begin anew."""
+        """Carries at the start of an episode in every world."""
         return self.sharded([self._agent.initial_carry(n_worlds)] * self.n_branches)
 
     def branch(self, shards: Shards, index: int) -> Any:

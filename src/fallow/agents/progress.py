@@ -1,4 +1,4 @@
-"""Where a fleet in training stands, for whoever shows it."""
+"""Progress of a fleet in training."""
 
 import dataclasses
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class EvaluationResult(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """Where a fleet stands, for whoever watches."""
+    """Progress of a fleet."""
 
     frame: int
     until_frame: int

@@ -18,7 +18,7 @@ from fallow.replay.staleness import interval_auc
 class ResultTable:
     """The table of evaluations of one fleet, a row for each branch and frame.
 
-    Every writing replaces the file as a whole, so that none is ever half-written.
+    Every write replaces the file atomically.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class ResultTable:
         self._begun: list[Callable[..., ResultRow]] = []
 
     def begin(self, fleet: Fleet) -> None:
-        """Note where all branches stand as an evaluation begins."""
+        """Record the state of all branches when an evaluation begins."""
         wall_s = self._spent_s + time.perf_counter() - self._since
         self._begun = [
             partial(
@@ -62,7 +62,7 @@ class ResultTable:
         write_results(self.path, self.rows)
 
     def keep_until(self, frame: int) -> None:
-        """Take up the table at a checkpoint; what came after it will come again.
+        """Cut the table back to a checkpoint; later rows will be written again.
 
         The clock continues from the last row kept.
         """
@@ -95,11 +95,11 @@ def ledger_auc(ledger: Ledger, regime_now: int) -> float | None:
     labels = ledger.episodes["regime"][order].astype(np.int64)
     labels[ledger.episodes["stop"][order] == FREE] = regime_now
     # an episode's first row is an observation that no transition led to
-    lived = episodes.stop - episodes.start > 1
-    world, first = episodes.world[lived], episodes.start[lived] + 1
+    has_steps = episodes.stop - episodes.start > 1
+    world, first = episodes.world[has_steps], episodes.start[has_steps] + 1
     start = ledger.time_of(world, first)
-    end = ledger.time_of(world, episodes.stop[lived] - 1) + 1
-    return interval_auc(start, end, labels[lived] != regime_now)
+    end = ledger.time_of(world, episodes.stop[has_steps] - 1) + 1
+    return interval_auc(start, end, labels[has_steps] != regime_now)
 
 
 def _stale_share(fleet: Fleet, index: int) -> float | None:

@@ -1,4 +1,4 @@
-"""A run of `fallow train`: what to train, saved beside its results, and resumed."""
+"""A run of `fallow train`: what to train, saved with its results, and resumed."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ RUN_FILE, LOCK_FILE = "run.json", "lock"
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What to train; saved beside its results as `run.json`."""
+    """What to train; saved with its results as `run.json`."""
 
     task: str
     agent: str

@@ -22,14 +22,14 @@ from fallow.core.errors import FallowError
 from fallow.core.results import Label
 
 CHECKPOINT, HISTORIES = "checkpoint", "histories"
-"""Folders beside a fleet's table."""
+"""Folders next to a fleet's table."""
 REPORT_STEPS = 100
 """Steps between two reports of progress."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """A stretch of a fleet's life, and what happens on the way."""
+    """A part of a run: when to stop, evaluate and save."""
 
     until_frame: int
     evaluate_frames: int
@@ -47,11 +47,11 @@ class Phase:
 
 
 class Interrupted(Exception):
-    """Somebody pressed Ctrl-C; a checkpoint was written."""
+    """Ctrl-C was pressed; a checkpoint was written."""
 
 
 class Damaged(FallowError):
-    """What an earlier start left cannot be resumed."""
+    """Files of an earlier start are damaged and cannot be resumed."""
 
 
 def resume(fleet: Fleet, phase: Phase, folder: Path) -> bool:
@@ -75,12 +75,12 @@ def train_until(
     labels: Sequence[Label],
     on_progress: OnProgress = lambda _: None,
 ) -> ResultTable:
-    """Train a fleet from where it stands to the end of a phase, and close it.
+    """Train a fleet from its present frame to the end of a phase, and close it.
 
     `folder` gets the table, the checkpoint, the histories and what trackers reported.
 
     Raises:
-        Interrupted: somebody pressed Ctrl-C; a checkpoint was written.
+        Interrupted: Ctrl-C was pressed; a checkpoint was written.
         LearningError: a loss is not finite; the last checkpoint stays.
         Damaged: the table of an earlier start cannot be read.
     """
@@ -169,7 +169,7 @@ def _progress(
 
 
 class _Evaluations:
-    """Those of a leg: on an accelerator concurrent with training, else at once.
+    """Evaluations of a phase: concurrent on an accelerator, else at once.
 
     One is done before the next begins.
     """
@@ -191,7 +191,7 @@ class _Evaluations:
             self.finish()
             self._frame = self._fleet.frame
             self._results.begin(self._fleet)
-            self._evaluation = self._fleet.evaluate_beside(self._phase.n_episodes)
+            self._evaluation = self._fleet.evaluate_concurrently(self._phase.n_episodes)
             if on_processor():  # learning takes the cores that its worlds would have
                 self.finish()
 
@@ -220,7 +220,7 @@ class _Pace:
         self._began, self._done = time.perf_counter(), fleet.n_updates
 
     def since_last(self) -> float:
-        """Since it was last asked, or built."""
+        """Since the last call, or since construction."""
         now, n_updates = time.perf_counter(), self._fleet.n_updates
         made = (n_updates - self._done) * len(self._fleet.branches)
         rate = made / max(now - self._began, 1e-9)

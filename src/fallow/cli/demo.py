@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DemoCommand:
-    """See it all in small: a paired study in a few minutes, its page, and words.
+    """Run a small paired study in a few minutes, and print its page and findings.
 
     With --walker: a walker loses half its strength, in a few seconds.
     """

@@ -20,7 +20,7 @@ class ReportCommand:
     also: tuple[Path, ...] = ()
     """More studies to report together with it, e.g. the sweeps of one figure."""
     until: int | None = None
-    """Leave out evaluations after this branch frame, to compare what came so far."""
+    """Leave out evaluations after this branch frame, to compare at equal length."""
     tables: bool = False
     """Show the tables here as well."""
     open: bool = False

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StatusCommand:
-    """Show how far a study is: done, running, left, and the time that it will take."""
+    """Show the status of a study: done, running, left, and the time left."""
 
     folder: tyro.conf.Positional[Path]
     """Of the study."""
@@ -47,12 +47,12 @@ def _numbers(status: "Status") -> dict[str, Any]:
         "seconds_left": status.seconds_left,
         "fleets": [
             {
-                "id": each.fleet.id,
+                "id": each.planned.id,
                 "state": each.state,
                 "stage": each.stage,
                 "frame": each.frame,
                 "until_frame": each.until_frame,
-                "branches": len(each.fleet.branches),
+                "branches": len(each.planned.branches),
                 "spent_s": {stage: dict(s) for stage, s in each.spent_s.items()},
             }
             for each in status.fleets

@@ -20,8 +20,8 @@ class StudyCommand:
 
     NAME is one of table1, table2, table3, recurrence, magnitude, window, demo, or a
     file: TOML, or another study's plan.json, to run that one again.
-    A study that was stopped or killed goes on with the same command.
-    `fallow study merge A B --out C` joins parts that were run apart by seed;
+    The same command resumes a study that was stopped or killed.
+    `fallow study merge A B --out C` joins parts that were run with different seeds;
     `fallow study share A --out C` makes a small copy: tables, compact histories.
     """
 
@@ -34,15 +34,15 @@ class StudyCommand:
     out: Path | None = None
     """Folder for results; runs/NAME unless given."""
     resume: Path | None = None
-    """Go on with the study in this folder, whatever its name."""
+    """Resume the study in this folder, whatever its name."""
     trunks: Path | None = None
-    """Folder of trunks that studies share; `trunks` beside the results unless given."""
+    """Folder of trunks that studies share; default: `trunks` next to the results."""
     device: str | None = None
     """Size fleets for this device: here, cpu, h200, or memory such as 24GiB."""
     seeds_per_fleet: int | None = None
-    """Train so many seeds together; 0: what fits."""
+    """Seeds trained together; 0: as many as fit."""
     engine: str = "local"
-    """Who runs it: local, or ray (a cluster; extra `ray`)."""
+    """Engine: local, or ray (a cluster; extra `ray`)."""
     address: str | None = None
     """Of the Ray cluster; else one is started on this machine."""
     cache: Path | None = None
@@ -50,7 +50,7 @@ class StudyCommand:
     trust_cache: bool = False
     """Run programs from a --cache folder that another machine or user filled."""
     dry_run: bool = False
-    """Print branches, fleets, updates, memory and time, and train nothing."""
+    """Print branches, fleets, updates, memory and time without training."""
     quiet: bool = False
     """Print the path of the results only."""
 
@@ -78,8 +78,8 @@ class StudyCommand:
         from fallow.study.engines import run_study
 
         keep_compiled(self.cache, self.trust_cache)
-        go_on = f"fallow study --resume {folder}"
-        with resume_hint(go_on), StudyView(folder, self.quiet) as view:
+        resume = f"fallow study --resume {folder}"
+        with resume_hint(resume), StudyView(folder, self.quiet) as view:
             run_study(plan, folder, view, self.engine, self.address, self.trunks)
 
     def _plan(self) -> "Plan":
@@ -101,7 +101,7 @@ class StudyCommand:
 
         usage = {"merge": "merge A B --out C", "share": "share A --out C"}[what]
         if self.out is None:
-            raise FallowError(f"say where to: fallow study {usage}")
+            raise FallowError(f"--out is missing: fallow study {usage}")
         if what == "merge":
             study = merge(folders, self.out)
         elif len(folders) == 1:

@@ -23,20 +23,20 @@ OF_A_START = ("resume", "cache", "trust_cache", "tensorboard", "quiet")
 class TrainCommand:
     """Train agents, all branches together in one program.
 
-    One branch for each seed, condition and rule given. Ctrl-C saves and says how to go
-    on. Results are in `results.csv`, histories beside them.
+    One branch for each seed, condition and rule given. Ctrl-C saves a checkpoint
+    and prints how to resume. Results go to `results.csv`, histories to `histories/`.
     """
 
     task: str = "walker-walk"
     """What to learn; `fallow list` shows all tasks."""
     agent: str = "dreamer"
-    """Who learns."""
+    """The agent; `fallow list` shows all."""
     preset: str = "lean"
     """Its sizes: paper, lean or tiny, or one of them changed, e.g. lean:horizon=10."""
     condition: tuple[str, ...] = ("none",)
     """What happens to the body, e.g. gain:g=0.5,shift_frame=40000."""
     rule: tuple[str, ...] = ("passive",)
-    """What is kept and drawn, e.g. recency:window_transitions=20000."""
+    """What is kept and sampled, e.g. recency:window_transitions=20000."""
     seeds: str = "0"
     """Seeds, e.g. 0-4 or 0,3,7."""
     frames: int = 200_000
@@ -50,13 +50,13 @@ class TrainCommand:
     save_frames: int = 20_000
     """Frames between two checkpoints; 0 saves at the end only."""
     histories: bool = True
-    """Record what every branch lives through."""
+    """Record every branch's interaction history."""
     tensorboard: bool = False
     """Also write TensorBoard event files."""
     out: Path = Path("runs/train")
     """Folder for results, histories and checkpoints."""
     resume: Path | None = None
-    """Go on with the run in this folder; all other choices are the run's own."""
+    """Resume the run in this folder, with all its other options."""
     cache: Path | None = None
     """Folder of compiled programs, which can be carried to another machine."""
     trust_cache: bool = False
@@ -93,7 +93,7 @@ class TrainCommand:
         ]
         if self.resume is not None and given:
             raise FallowError(
-                f"--resume goes on with the run in {self.resume} as it was begun; "
+                f"--resume continues the run in {self.resume} with its own options; "
                 f"leave out {', '.join(given)}"
             )
 

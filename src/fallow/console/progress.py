@@ -39,7 +39,7 @@ def track(items: Sequence[Any], what: str) -> Iterator[Any]:
 
 
 class _Bar:
-    """Counts from the beginning, and is drawn once it is shown."""
+    """Counts from the start, and appears after a second."""
 
     def __init__(self, total: int, what: str) -> None:
         self._total, self._what, self._done = total, what, 0

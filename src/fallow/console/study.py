@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # it imports jax, and the status of a study must not
     from fallow.study.runner import Event
 
 LOOK_S = 1.0
-"""Between two looks at where the whole study stands."""
+"""Between two reads of the study's status."""
 LEAST_SHARE = 0.005
 """Of a stage's time that is worth a word."""
 
@@ -103,13 +103,13 @@ def show_status(status: Status, console: Console) -> None:
     failed = status.n_branches("failed")
     console.print(
         f"study {status.plan.name}: {done} of {total} branches done, "
-        f"{at_work} running, {begun} begun and stopped, {left} left"
+        f"{at_work} running, {begun} stopped, {left} left"
         + (f", {failed} failed" if failed else ""),
         soft_wrap=True,
     )
-    for own in status.fleets:
-        console.print(_line(own), soft_wrap=True)
-        for stage, seconds in own.spent_s.items():
+    for fleet in status.fleets:
+        console.print(_line(fleet), soft_wrap=True)
+        for stage, seconds in fleet.spent_s.items():
             console.print(_spent(stage, seconds), soft_wrap=True)
     console.print(_time_left(status), soft_wrap=True)
 
@@ -119,10 +119,12 @@ def _seeds(fleet: PlannedFleet) -> str:
     return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
 
 
-def _line(own: FleetStatus) -> str:
-    fleet = own.fleet
-    state = f"{own.state}, {own.stage}" if own.stage else own.state
-    frame = f"  frame {own.frame:,} of {own.until_frame:,}" if own.until_frame else ""
+def _line(status: FleetStatus) -> str:
+    fleet = status.planned
+    state = f"{status.state}, {status.stage}" if status.stage else status.state
+    frame = ""
+    if status.until_frame:
+        frame = f"  frame {status.frame:,} of {status.until_frame:,}"
     what = f"{fleet.trunks[0].agent} on {fleet.trunks[0].task}, {_seeds(fleet)}"
     return f"  {fleet.id}  {what}: {len(fleet.branches)} branches  {state}{frame}"
 
@@ -140,10 +142,10 @@ def _spent(stage: str, seconds: Mapping[str, float]) -> str:
 
 def _time_left(status: Status) -> str:
     if status.is_done:
-        return "nothing is left to do"
+        return "complete"
     share = f"{status.updates_done:,} of {status.updates_total:,} updates made"
     if status.seconds_left is None:
         return f"{share}; the pace is not known yet"
     pace = f"at {status.updates_per_s:,.0f} updates/s"
     tail = f"{share}; about {in_words(status.seconds_left)} left {pace}"
-    return tail if status.is_running else f"{tail}, once it goes on"
+    return tail if status.is_running else f"{tail} once it is resumed"

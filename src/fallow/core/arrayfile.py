@@ -1,4 +1,4 @@
-"""Saving arrays and a JSON header so that nothing is lost: one checked file, no pickle.
+"""Arrays and a JSON header in one checked file, without pickle.
 
 The file is plain safetensors, readable by any tool, with the header and a checksum over
 all bytes in its metadata. It is written under another name and renamed, so the old file

@@ -25,7 +25,7 @@ def lock(path: str | Path) -> Iterator[None]:
     """Hold a lock file; the lock of a process that died is free.
 
     Raises:
-        Locked: a living process holds it; the message names the process.
+        Locked: another process holds it; the message names the process.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def lock(path: str | Path) -> Iterator[None]:
 
 
 def is_held(path: str | Path) -> bool:
-    """Whether a living process holds a lock file; False where that cannot be known."""
+    """Whether a running process holds a lock file; False where that cannot be known."""
     path = Path(path)
     if not path.exists():
         return False

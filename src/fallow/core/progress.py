@@ -1,4 +1,4 @@
-"""How a long loop reports where it stands, whoever shows it."""
+"""How a long loop reports its progress."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

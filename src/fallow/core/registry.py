@@ -1,4 +1,4 @@
-"""Things known by name: tasks, conditions, schedules and, later, rules and agents."""
+"""Registries of everything that is chosen by name: tasks, conditions, rules, agents."""
 
 from collections.abc import Iterator, Mapping
 from typing import TypeVar

@@ -48,7 +48,7 @@ class ResultRow(Label):
     returns: tuple[float, ...]
     """Of each episode."""
     auc: float | None = None
-    """Age–staleness AUC of the whole history; None where one kind is missing."""
+    """Age–staleness AUC of the full history; None where one kind is missing."""
     stale_share: float | None = None
     """Of the transitions sampled since the last evaluation; None if there were none."""
     wall_s: float | None = None
@@ -99,7 +99,7 @@ def is_of_algorithm_1(path: str | Path) -> bool:
 
 
 def write_results(path: str | Path, rows: Iterable[ResultRow]) -> Path:
-    """Write a whole table anew; the one before stays until this one is complete."""
+    """Replace a table atomically."""
     with (
         files.write_atomic(path) as part,
         part.open("w", newline="", encoding="utf-8") as file,
@@ -108,12 +108,6 @@ def write_results(path: str | Path, rows: Iterable[ResultRow]) -> Path:
         writer.writerow(COLUMNS)
         writer.writerows(_texts(row) for row in rows)
     return Path(path)
-
-
-def append_results(path: str | Path, rows: Sequence[ResultRow]) -> None:
-    """Add rows to a table that is there."""
-    with Path(path).open("a", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(_texts(row) for row in rows)
 
 
 def _texts(row: ResultRow) -> list[str]:

@@ -9,7 +9,7 @@ def derive(seed: int, purpose: str, index: int = 0) -> int:
     """A 32-bit seed for one purpose, the same on every machine.
 
     Streams of different purposes never share a generator, so evaluation cannot
-    meet training, and nothing depends on the company a run keeps.
+    meet training, and nothing depends on the other runs of a fleet.
     """
     text = f"{int(seed)}/{purpose}/{int(index)}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest(), "little")

@@ -179,7 +179,7 @@ class ShiftDynamics(
 
     @property
     def clock_frames(self) -> int:
-        """Frames the agent has lived; set it to resume from a checkpoint."""
+        """The agent's clock in frames; set it to resume from a checkpoint."""
         return self._clock_frames
 
     @clock_frames.setter

@@ -1,4 +1,4 @@
-"""A policy for any body that learns nothing, and whose amplitude drifts.
+"""A scripted policy for any body, whose amplitude drifts.
 
 Each actuator swings at its own frequency, with its own phase in every episode, under
 white noise such as a learner explores with. The amplitude of both rises and falls

@@ -1,4 +1,4 @@
-"""Many worlds stepped at once, for many agents, each with its own condition and clock.
+"""Parallel worlds of many agents, each agent with its own condition and clock.
 
 The worlds of one agent share its condition and its clock; every world has its own
 seed. Results do not depend on the number of threads or on which worlds share a batch.
@@ -151,7 +151,7 @@ class Worlds:
 
     @property
     def clock_frames(self) -> np.ndarray:
-        """(A,) frames each agent has lived, summed over its worlds."""
+        """(A,) frames of each agent, summed over its worlds."""
         return self._clock_frames.copy()
 
     @property
@@ -172,8 +172,8 @@ class Worlds:
     def step(self, actions: np.ndarray) -> Step:
         """Hold `actions` (A, W, n_actuators) for one transition.
 
-        Bad actions raise and leave every world as it was. An episode that ends is
-        followed at once by the next, so `observation` is then that one's first.
+        Bad actions raise and leave every world unchanged. When an episode ends, the
+        next one starts, and `observation` is its first.
         """
         commanded = self._checked_actions(actions)
         frame, regime = self.clock_frames, self.regime
@@ -316,7 +316,7 @@ class Worlds:
         mujoco.mj_getState(model, data, self._batch.state[row], spec)
 
     def _settled(self, rows: Any) -> None:
-        """Worlds `rows` stand at the start of an episode: look, and remember it."""
+        """Record observation and state of worlds `rows` at an episode's start."""
         self._batch.forward(ids=rows)
         n_agents, n_worlds = self.n_agents, self.n_worlds
         self._elapsed_frames.reshape(-1)[rows] = 0

@@ -17,8 +17,6 @@ import numpy as np
 from fallow.core.errors import FallowError, unknown
 from fallow.replay.ledger import FREE, Ledger
 from fallow.replay.storage import Field
-from fallow.tracking import Tracker, TrackerConfig
-from fallow.tracking.regimes import gain_mismatch
 
 EFFECT_STEPS = 64
 """Steps of the agent between an episode's end and the effect of its label."""
@@ -107,6 +105,8 @@ class Labeler:
     """The tracker of one buffer, the episodes it has not read yet, and its answers."""
 
     def __init__(self, ledger: Ledger, tracked: Tracked, n_actuators: int) -> None:
+        from fallow.tracking import Tracker, TrackerConfig  # imports scipy.signal
+
         self.ledger, self.tracked = ledger, tracked
         config = TrackerConfig(
             false_alarms_per_1000=tracked.false_alarms_per_1000, seed=tracked.seed
@@ -269,7 +269,7 @@ class Labeler:
             for name, values in arrays.items()
             if name.startswith("tracker.")
         }
-        self.tracker = Tracker.restore(saved | {"header": header["tracker"]})
+        self.tracker = type(self.tracker).restore(saved | {"header": header["tracker"]})
         self.effect_at, self.log = header["effect_at"], list(header["log"])
         self._probabilities = list(header["probabilities"])
         self._episodes = arrays["episodes"].tolist()
@@ -281,6 +281,8 @@ class Labeler:
 
 def true_mismatches(gains: np.ndarray | None) -> np.ndarray:
     """(K, K) mismatch of regimes with gains (K, d); empty where nothing is known."""
+    from fallow.tracking.regimes import gain_mismatch
+
     if gains is None:
         return np.zeros((0, 0))
     return np.array([[gain_mismatch(a, b) for b in gains] for a in gains])

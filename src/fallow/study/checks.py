@@ -108,7 +108,7 @@ def check_plan(plan: "Plan") -> None:
 
 
 def _check_size(plan: "Plan", owner: str) -> None:
-    """Raise before branches are listed that nobody can mean."""
+    """Raise if there are more branches than anyone can mean, before they are listed."""
     each = sum(len(cell.conditions) * len(cell.rules) for cell in plan.cells)
     if each * len(plan.seeds) > MAX_BRANCHES:
         raise FallowError(
@@ -118,7 +118,7 @@ def _check_size(plan: "Plan", owner: str) -> None:
 
 
 def n_worlds_of(agent: str, preset: str) -> int:
-    """Worlds that an agent of a preset lives in at once."""
+    """Number of parallel worlds of an agent and preset."""
     return int(getattr(AGENTS[agent].sizes(preset), "n_worlds", 1))
 
 
@@ -140,11 +140,11 @@ def _check_seeds(plan: "Plan", owner: str) -> None:
 
 def _check_lengths(plan: "Plan", cell: "Cell", owner: str) -> None:
     n_worlds = n_worlds_of(cell.agent, plan.preset)
-    whole = n_worlds * EPISODE_FRAMES
-    if plan.trunk_frames % whole:
+    episodes = n_worlds * EPISODE_FRAMES
+    if plan.trunk_frames % episodes:
         raise FallowError(
             f"{owner}: trunk_frames is {plan.trunk_frames:,}; {cell.agent} has "
-            f"{n_worlds} worlds, so that whole episodes end at multiples of {whole:,}: "
+            f"{n_worlds} worlds, so their episodes end at multiples of {episodes:,}: "
             "choose one of these"
         )
     check_grid(owner, cell.agent, plan.preset, plan.offset_frames, plan.evaluate_frames)
@@ -163,7 +163,7 @@ def check_grid(
 
 
 def _check_rules(plan: "Plan", cell: "Cell") -> None:
-    """Rules know themselves what a buffer of a size can hold."""
+    """Raise if a rule needs more than the buffer holds."""
     ledger = Ledger(n_worlds_of(cell.agent, plan.preset), plan.capacity_transitions)
     for rule in cell.rules:
         Rule.parse(rule).check(ledger)

@@ -1,4 +1,4 @@
-"""Who runs a study's fleets: this process, one after the other, or a Ray cluster."""
+"""Engines run a study's fleets: this process, one after the other, or a Ray cluster."""
 
 import contextlib
 import errno
@@ -19,7 +19,7 @@ from fallow.dynamics.conditions import Condition
 from fallow.dynamics.simulator import compile_body
 from fallow.study.fleets import PlannedFleet
 from fallow.study.plan import Plan
-from fallow.study.runner import Event, OnEvent, tell, try_fleet
+from fallow.study.runner import Event, OnEvent, send_message, try_fleet
 from fallow.study.store import (
     FAILED,
     LOCK,
@@ -70,7 +70,7 @@ def run_study(
     Raises:
         FallowError: the folder is another plan's or in use, no space is left, or
             fleets failed, which is raised after all others are done.
-        Interrupted: somebody pressed Ctrl-C; a checkpoint was written.
+        Interrupted: Ctrl-C was pressed; a checkpoint was written.
     """
     run, folder = ENGINES[engine], Path(folder).absolute()
     check_bodies(plan)
@@ -78,25 +78,25 @@ def run_study(
     with lock(folder / LOCK):
         study = open_study(plan, folder, trunks)
         _run(study, run, on_event, address)
-    _tell_failures(study)
+    _raise_failures(study)
     return study
 
 
 def _run(study: Study, run: Engine, on_event: OnEvent, address: str | None) -> None:
-    with _space_told(study):
+    with _explain_full_disk(study):
         for sentence in set_damaged_aside(study):
-            tell(study.fleets[0], on_event, sentence)
+            send_message(study.fleets[0], on_event, sentence)
         run(study, on_event, address)
         rows = collect(study)
         write_parquet(study.folder / "results.parquet", rows)
 
 
-def _tell_failures(study: Study) -> None:
-    told = [read_json(study.fleet_folder(fleet) / FAILED) for fleet in study.fleets]
-    reasons = [str(content.get("reason", "?")) for content in told if content]
+def _raise_failures(study: Study) -> None:
+    files = [read_json(study.fleet_folder(fleet) / FAILED) for fleet in study.fleets]
+    reasons = [str(content.get("reason", "?")) for content in files if content]
     if reasons:
         raise FallowError(
-            f"{len(reasons)} of {len(told)} fleets failed, and their branches are "
+            f"{len(reasons)} of {len(files)} fleets failed, and their branches are "
             f"missing: {'; '.join(reasons)}. The others are done. The same command "
             "tries again from the last checkpoint"
         )
@@ -111,21 +111,21 @@ def check_bodies(plan: Plan) -> None:
 
 
 def run_local(study: Study, on_event: OnEvent, address: str | None = None) -> None:
-    """Fleets one after the other in this process."""
+    """Run fleets one after the other in this process."""
 
-    def told(event: Event) -> None:
+    def collect_first(event: Event) -> None:
         if event.progress.evaluation is not None:
             collect(study)
         on_event(event)
 
     for fleet in study.fleets:
-        try_fleet(study, fleet, told)
+        try_fleet(study, fleet, collect_first)
 
 
 def run_ray(study: Study, on_event: OnEvent, address: str | None = None) -> None:
-    """Fleets as tasks of a Ray cluster that shares the study's folder.
+    """Run fleets as tasks of a Ray cluster that shares the study's folder.
 
-    A fleet whose worker dies is given to another, which goes on from its checkpoint.
+    If a worker dies, another resumes its fleet from the last checkpoint.
     """
     ray = load("ray", "ray", "engine 'ray'")
     if not ray.is_initialized():
@@ -135,11 +135,11 @@ def run_ray(study: Study, on_event: OnEvent, address: str | None = None) -> None
     left = [one for one in study.fleets if not is_done(study.fleet_folder(one))]
     where = (str(study.folder), str(study.store.absolute()))
     waiting = {task.remote(*where, fleet.id): fleet for fleet in left}
-    news = News(study, on_event)
+    monitor = FleetMonitor(study, on_event)
     while waiting:
         done, _ = ray.wait(list(waiting), timeout=POLL_S)
         for fleet in waiting.values():
-            news.tell(fleet)
+            monitor.report(fleet)
         collect(study)
         for reference in done:
             waiting.pop(reference)
@@ -147,35 +147,35 @@ def run_ray(study: Study, on_event: OnEvent, address: str | None = None) -> None
 
 
 def work(folder: str, store: str, fleet_id: str) -> None:
-    """What a worker of a cluster does: one fleet, from wherever it stands."""
+    """Run or resume one fleet; the task of a cluster's worker."""
     keep_compiled()
     study = read_study(folder, store)
-    (fleet,) = (own for own in study.fleets if own.id == fleet_id)
+    (fleet,) = (one for one in study.fleets if one.id == fleet_id)
     try_fleet(study, fleet, lambda _: None)
 
 
-class News:
-    """What workers wrote of their fleets, told once."""
+class FleetMonitor:
+    """Reads what workers write about their fleets, and reports what is new."""
 
     def __init__(self, study: Study, on_event: OnEvent) -> None:
         self._study, self._on_event = study, on_event
         self._times: dict[str, float] = {}
         self._frames: dict[str, int] = {}
 
-    def tell(self, fleet: PlannedFleet) -> None:
-        """Pass on what is new of a fleet."""
+    def report(self, fleet: PlannedFleet) -> None:
+        """Send an event if the fleet's status changed."""
         folder = self._study.fleet_folder(fleet)
-        told: dict[str, Any] = read_status(folder)
-        if not told or told["time"] == self._times.get(fleet.id):
+        status: dict[str, Any] = read_status(folder)
+        if not status or status["time"] == self._times.get(fleet.id):
             return
-        self._times[fleet.id] = told["time"]
-        rate = told["session_updates"] / max(told["session_s"], 1e-9)
-        place = (told["frame"], told["until_frame"], told["n_updates"], rate)
-        evaluation = self._judged(fleet, folder / TABLE)
-        self._on_event(Event(fleet, told["stage"], Progress(*place, evaluation)))
+        self._times[fleet.id] = status["time"]
+        rate = status["session_updates"] / max(status["session_s"], 1e-9)
+        place = (status["frame"], status["until_frame"], status["n_updates"], rate)
+        evaluation = self._evaluation(fleet, folder / TABLE)
+        self._on_event(Event(fleet, status["stage"], Progress(*place, evaluation)))
 
-    def _judged(self, fleet: PlannedFleet, table: Path) -> EvaluationResult | None:
-        """What the last evaluation gave, if it is new."""
+    def _evaluation(self, fleet: PlannedFleet, table: Path) -> EvaluationResult | None:
+        """The last evaluation, if it is new."""
         rows = joined([table])
         last = max((row.frame for row in rows), default=0)
         if last <= self._frames.get(fleet.id, 0):
@@ -186,8 +186,8 @@ class News:
 
 
 @contextlib.contextmanager
-def _space_told(study: Study) -> Iterator[None]:
-    """Say in one sentence that there is no space left."""
+def _explain_full_disk(study: Study) -> Iterator[None]:
+    """Turn a full disk into one sentence."""
     try:
         yield
     except OSError as error:
@@ -195,7 +195,7 @@ def _space_told(study: Study) -> Iterator[None]:
             raise
         raise FallowError(
             f"no space is left for {study.folder} or its trunks at {study.store}; the "
-            "last checkpoint is whole: make room, and start the same command again"
+            "last checkpoint is intact: make room, and start the same command again"
         ) from error
 
 

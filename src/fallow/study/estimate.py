@@ -1,4 +1,4 @@
-"""What a study will take, before anything is trained."""
+"""An estimate of what a study takes, before anything is trained."""
 
 import time
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ SIZE, ROUNDS = 1536, 8
 
 @dataclass(frozen=True)
 class PlanEstimate:
-    """Numbers of a study that is not begun yet."""
+    """Size and cost of a study before it starts."""
 
     plan: Plan
     fleets: tuple[PlannedFleet, ...]
@@ -35,7 +35,7 @@ class PlanEstimate:
         return max(fleet.n_bytes for fleet in self.fleets)
 
     def lines(self) -> list[str]:
-        """The estimate for people."""
+        """The estimate as lines of text."""
         plan = self.plan
         return [
             f"study {plan.name}, preset {plan.preset}, seeds "

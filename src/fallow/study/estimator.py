@@ -1,7 +1,7 @@
 """The paper's evaluation of its estimator: 24 histories, one a training run.
 
 Each history is that of a trunk followed by a `passive` branch of it, prefill included.
-The selector reads it once, whole, and is right where it chooses the rule that had the
+The selector reads all of it at once, and is right where it chooses the rule with the
 higher return: `recency` (10,000 transitions) where that seed's D is positive, `passive`
 where it is negative. `fallow study selector` makes the histories: five conditions, five
 seeds each; the paper has one fewer and does not say which. It cut those of the 20k
@@ -27,7 +27,7 @@ from fallow.logs.log import Log
 from fallow.study.statistics import BASELINE, NO_CHANGE, Returns, Setting
 
 RECENCY = "recency"
-"""The rule of `discard`, and the only window the selector is judged by."""
+"""The rule of `discard`, and the only window that the selector is evaluated with."""
 CONDITIONS = (
     "recurring",
     "recurring:period_frames=60000",
@@ -44,7 +44,7 @@ FOUND_WITHIN = 3
 
 @dataclass(frozen=True)
 class SelectorCase:
-    """One training run to judge: where its two histories are, and which branch it is.
+    """One training run to evaluate: its branch, and where its two histories are.
 
     The branch is a `passive` one.
     """
@@ -59,7 +59,7 @@ class SelectorCase:
 
 @dataclass(frozen=True)
 class Change:
-    """One recorded change, and what the estimator made of it."""
+    """One recorded change, and where the estimator found it."""
 
     episode: int
     """First of the new regime."""
@@ -76,7 +76,7 @@ class Change:
 
 @dataclass(frozen=True)
 class SelectorResult:
-    """What the selector said of one history, and whether that was right."""
+    """The selector's choice for one history, and whether it was right."""
 
     case: SelectorCase
     n_episodes: int
@@ -112,7 +112,7 @@ class SelectorResult:
 
 @dataclass(frozen=True)
 class UnreadHistory:
-    """A history that could not be judged, and why."""
+    """A history that could not be evaluated, and why."""
 
     case: SelectorCase
     reason: str
@@ -126,7 +126,7 @@ class Agreement:
     """None: all histories in which the body changed."""
     n_right: int
     n: int
-    """Histories that were judged and have a better rule."""
+    """Histories that were evaluated and have a better rule."""
     n_undecided: int
     """Those without: unreadable, without D, or with a D of exactly 0."""
 
@@ -138,26 +138,28 @@ def evaluate(
     scale: str = "mad",
     cut_episodes: Mapping[str, int] = CUT_EPISODES,
 ) -> list[SelectorResult | UnreadHistory]:
-    """Judge every history; one that cannot be is returned with its reason."""
+    """Evaluate every history; one that cannot be read is returned with the reason."""
     found: list[SelectorResult | UnreadHistory] = []
     for case in cases:
         cut = cut_episodes.get(case.setting.condition)
         try:
             log = read_joined(case.trunk_history, case.branch_history, cut)
-            found.append(judge(case, log, advantage(returns, case), variant, scale))
+            found.append(
+                evaluate_case(case, log, advantage(returns, case), variant, scale)
+            )
         except (FallowError, OSError) as error:
             found.append(UnreadHistory(case, str(error)))
     return found
 
 
-def judge(
+def evaluate_case(
     case: SelectorCase,
     log: Log,
     advantage: float | None,
     variant: str = "joint",
     scale: str = "mad",
 ) -> SelectorResult:
-    """Run the selector on a whole history and set it beside the truth and D.
+    """Run the selector on a full history and compare it with the truth and D.
 
     Raises:
         FallowError: too few episodes, or no actions.

@@ -43,7 +43,7 @@ class PlannedFleet:
 
     @property
     def n_bytes(self) -> int:
-        """Device memory of the whole fleet."""
+        """Device memory of the fleet."""
         return self.cost.branch_bytes * len(self.branches)
 
 
@@ -78,10 +78,10 @@ def cost_of(plan: Plan, cell: Cell) -> Cost:
 
     agent = build_agent(cell.task, cell.agent, plan.preset)
     trunk = updates_until(agent.schedule, plan.trunk_frames)
-    whole = updates_until(agent.schedule, plan.trunk_frames + plan.branch_frames)
+    total = updates_until(agent.schedule, plan.trunk_frames + plan.branch_frames)
     return Cost(
         trunk_updates=trunk,
-        branch_updates=whole - trunk,
+        branch_updates=total - trunk,
         branch_bytes=memory.branch_bytes(agent, plan.capacity_transitions),
         update_flops=agent.update_flops(),
     )
@@ -142,7 +142,7 @@ def _n_seeds(plan: Plan, cells: Sequence[Cell], cost: Cost) -> int:
 
 
 def _is_processor(plan: Plan) -> bool:
-    """Where branches gain nothing from company."""
+    """Whether the device is a CPU, where batching branches is no faster."""
     if plan.device != HERE:
         return plan.device == "cpu"
     from fallow.agents.compiling import on_processor

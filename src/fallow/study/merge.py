@@ -1,4 +1,4 @@
-"""Parts of one plan, run apart by seed, joined to one study."""
+"""Parts of one plan with different seeds, joined to one study."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -57,7 +57,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Study:
 
 
 def _ordered(planned: Sequence[Any], found: Sequence[Any]) -> tuple[Any, ...]:
-    """What parts have, in the order of the whole plan; ids are the parts'."""
+    """What parts have, in the order of the joined plan; ids are the parts'."""
 
     def key(one: Any) -> tuple[Any, ...]:
         names = ("task", "agent", "training_seed", "condition", "rule")
@@ -71,14 +71,16 @@ def _made_with(parts: Sequence[Study]) -> dict[str, Any]:
     """What made the parts; where they differ, all of it, in their order."""
     contents = [read_json(part.folder / PLAN_FILE) for part in parts]
 
-    def told(found: Iterable[str | None]) -> str | None:
-        return ", ".join(dict.fromkeys(own for own in found if own)) or None
+    def all_of(found: Iterable[str | None]) -> str | None:
+        return ", ".join(dict.fromkeys(value for value in found if value)) or None
 
     all_versions = [content.get("versions", {}) for content in contents]
-    names = dict.fromkeys(name for own in all_versions for name in own)
+    names = dict.fromkeys(name for versions in all_versions for name in versions)
     return {
-        "versions": {n: told(own.get(n) for own in all_versions) for n in names},
-        "git_commit": told(content.get("git_commit") for content in contents),
+        "versions": {
+            n: all_of(versions.get(n) for versions in all_versions) for n in names
+        },
+        "git_commit": all_of(content.get("git_commit") for content in contents),
     }
 
 

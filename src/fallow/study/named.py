@@ -150,8 +150,8 @@ def is_like(plan: Plan, name: str, *apart: str) -> bool:
     And but for what else is set `apart`.
     """
     free = ("preset", "seeds", "device", "seeds_per_fleet", *apart)
-    own = {field: getattr(plan, field) for field in free}
-    return dataclasses.replace(STUDIES[name], **own) == plan
+    chosen = {field: getattr(plan, field) for field in free}
+    return dataclasses.replace(STUDIES[name], **chosen) == plan
 
 
 def held_study(plan: Plan) -> str:

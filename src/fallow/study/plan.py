@@ -154,7 +154,7 @@ class Plan:
         training_seed = seed
         if cell.trunk_set != FIRST_SET:
             training_seed = seeds.derive(seed, f"trunk set {cell.trunk_set}")
-        told = {
+        content = {
             "algorithm": TRUNK_ALGORITHM,
             "task": cell.task,
             "agent": cell.agent,
@@ -164,7 +164,7 @@ class Plan:
             "capacity_transitions": self.capacity_transitions,
         }
         about = (cell.task, cell.agent, self.preset, seed, training_seed)
-        return PlannedTrunk(*about, cell.trunk_set, id=identity("trunk", told))
+        return PlannedTrunk(*about, cell.trunk_set, id=identity("trunk", content))
 
     def trunks(self) -> tuple[PlannedTrunk, ...]:
         """All trunks, each once, by cell and seed."""
@@ -194,7 +194,7 @@ class Plan:
         self, cell: Cell, trunk: PlannedTrunk, condition: str, rule: str
     ) -> PlannedBranch:
         in_world = shifted(condition, self.trunk_frames + self.shift_frame)
-        told = {
+        content = {
             "algorithm": ALGORITHM,
             "trunk": trunk.id,
             "condition": in_world,
@@ -213,7 +213,7 @@ class Plan:
             seed=trunk.seed,
             trunk=trunk.id,
             trunk_fingerprint="",
-            id=identity("branch", told),
+            id=identity("branch", content),
             training_seed=trunk.training_seed,
             world_condition=in_world,
         )
@@ -257,7 +257,7 @@ class Plan:
         cells = values.pop("cells", [])
         if not isinstance(cells, list | tuple):
             raise FallowError("cells are tables: write [[cells]] before each")
-        values["cells"] = tuple(_cell(own) for own in cells)
+        values["cells"] = tuple(_cell(cell) for cell in cells)
         if "name" not in values:
             raise FallowError('a study needs a name; add name = "…"')
         return options.build(cls, values, "a study")
@@ -302,16 +302,16 @@ def _modern_cell(cell: Any) -> Any:
 
 def shifted(condition: str, shift_frame: int) -> str:
     """A condition whose change comes at a frame of the agent's clock."""
-    own = Condition.parse(condition)
-    if own.schedule.shift_frame is None:
+    parsed = Condition.parse(condition)
+    if parsed.schedule.shift_frame is None:
         return condition
-    schedule = dataclasses.replace(own.schedule, shift_frame=shift_frame)  # type: ignore[type-var]
-    return str(dataclasses.replace(own, schedule=schedule))
+    schedule = dataclasses.replace(parsed.schedule, shift_frame=shift_frame)  # type: ignore[type-var]
+    return str(dataclasses.replace(parsed, schedule=schedule))
 
 
-def identity(kind: str, told: dict[str, Any]) -> str:
-    """Twelve hexadecimal digits that stand for all that is told."""
-    text = json.dumps([kind, told], sort_keys=True)
+def identity(kind: str, content: dict[str, Any]) -> str:
+    """Twelve hexadecimal digits: a hash of everything that determines the result."""
+    text = json.dumps([kind, content], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 

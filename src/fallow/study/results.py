@@ -42,7 +42,7 @@ class StudyResults:
     plan: Plan | None = None
     """None: the folder has none that can be read."""
     branches: tuple[PlannedBranch, ...] = ()
-    """That the plan asks for, with the ids that they were begun with."""
+    """That the plan asks for, with the ids that they were started with."""
     set_of_trunk: dict[str, str] = field(default_factory=dict)
     """The name of the set of each trunk id."""
     histories: dict[str, Path] = field(default_factory=dict)
@@ -170,11 +170,11 @@ def _check(folder: Path) -> None:
 def _planned(folder: Path) -> tuple[dict[str, Any], str]:
     """Plan, branches and sets of trunks; without them a note on why."""
     if not (folder / PLAN_FILE).exists():
-        return {}, f"{PLAN_FILE} is not there: what is missing cannot be told."
+        return {}, f"{PLAN_FILE} is missing, so missing branches cannot be listed."
     try:
         study = read_study(folder)
     except FallowError as error:
-        return {}, f"What is missing cannot be told: {error}."
+        return {}, f"Missing branches cannot be listed: {error}."
     content = read_json(folder / PLAN_FILE)
     return {
         "plan": study.plan,

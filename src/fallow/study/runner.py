@@ -40,7 +40,7 @@ STATUS_S = 1.0
 
 @dataclass(frozen=True)
 class Event:
-    """Something worth telling whoever watches a study."""
+    """Progress or a message of one fleet."""
 
     fleet: PlannedFleet
     stage: str
@@ -52,20 +52,20 @@ OnEvent = Callable[[Event], None]
 
 
 def try_fleet(study: Study, fleet: PlannedFleet, on_event: OnEvent) -> None:
-    """Run a fleet; one whose learning or physics fails is noted, and others go on."""
+    """Run a fleet; if learning or physics fails, mark it failed and return."""
     path = study.fleet_folder(fleet) / FAILED
     path.unlink(missing_ok=True)
     try:
         run_fleet(study, fleet, on_event)
     except (LearningError, PhysicsError) as error:
         write_json(path, {"reason": str(error)})
-        tell(fleet, on_event, f"fleet {fleet.id} failed: {error}")
+        send_message(fleet, on_event, f"fleet {fleet.id} failed: {error}")
 
 
 def run_fleet(study: Study, fleet: PlannedFleet, on_event: OnEvent) -> None:
-    """Bring a fleet to its end from wherever it stands.
+    """Run a fleet to its end, or resume it.
 
-    What is damaged is named and set aside, and its work is done again.
+    Damaged files are reported and set aside, and their work is repeated.
 
     Raises:
         Locked: another process works on it.
@@ -73,14 +73,14 @@ def run_fleet(study: Study, fleet: PlannedFleet, on_event: OnEvent) -> None:
     folder = study.fleet_folder(fleet)
     with lock(folder.with_name(f"{fleet.id}.lock")):
         if is_done(folder):
-            _let_go(folder)
+            _clean_up(folder)
             return
         if (folder / DONE).exists():
-            _tell_aside(study, fleet, on_event, f"the table of {folder} was changed")
+            _set_aside(study, fleet, on_event, f"the table of {folder} was changed")
         try:
             _train(study, fleet, on_event)
         except training.Damaged as damage:
-            _tell_aside(study, fleet, on_event, str(damage))
+            _set_aside(study, fleet, on_event, str(damage))
             _train(study, fleet, on_event)
         _finish(study, fleet)
 
@@ -127,7 +127,7 @@ def _trunks(study: Study, fleet: PlannedFleet, on_event: OnEvent) -> None:
 
 
 def _note_trunks(study: Study, fleet: PlannedFleet) -> None:
-    """Write down which training of its trunks a fleet begins from.
+    """Record which training of its trunks a fleet starts from.
 
     Raises:
         FallowError: another fleet of the study began from another training of one.
@@ -159,7 +159,7 @@ def _begun_from(study: Study, fleet: PlannedFleet) -> dict[str, str]:
 
 
 def _begin(study: Study, planned: PlannedFleet, fleet: Fleet) -> None:
-    """Every branch from its trunk; what is drawn is counted from here."""
+    """Start every branch from its trunk; samples are counted from here."""
     places = [place_of(branch.trunk, study.store) for branch in planned.branches]
     try:
         checkpoints.begin(fleet, places)
@@ -182,38 +182,40 @@ def _check_trunk(study: Study, trunk: str) -> None:
         raise training.Damaged(f"{error} (a trunk)") from error
 
 
-def _tell_aside(study: Study, fleet: PlannedFleet, on_event: OnEvent, why: str) -> None:
+def _set_aside(study: Study, fleet: PlannedFleet, on_event: OnEvent, why: str) -> None:
     folder = study.fleet_folder(fleet)
     text = f"{why}; "
     if folder.exists():
         text += f"set aside as {files.set_aside(folder).name}; "
-    tell(fleet, on_event, f"{text}its {len(fleet.branches)} branches are run again")
+    send_message(
+        fleet, on_event, f"{text}its {len(fleet.branches)} branches are run again"
+    )
 
 
-def tell(fleet: PlannedFleet, on_event: OnEvent, message: str) -> None:
-    """Hand a sentence to whoever watches."""
+def send_message(fleet: PlannedFleet, on_event: OnEvent, message: str) -> None:
+    """Send a message as an event."""
     progress = Progress(0, 0, 0, 0.0, message=message)
     on_event(Event(fleet, "branches", progress))
 
 
 def _finish(study: Study, fleet: PlannedFleet) -> None:
-    """Histories to their place, the fleet marked done, its checkpoint let go."""
+    """Move histories to the study, mark the fleet done, remove its checkpoint."""
     folder = study.fleet_folder(fleet)
     for index, branch in enumerate(fleet.branches):
-        own = folder / "histories" / f"{index:03d}.fallow"
-        link(own, study.folder / "histories" / f"{branch.id}.fallow")
+        history = folder / "histories" / f"{index:03d}.fallow"
+        link(history, study.folder / "histories" / f"{branch.id}.fallow")
     mark_done(folder)
-    _let_go(folder)
+    _clean_up(folder)
 
 
-def _let_go(folder: Path) -> None:
-    """Remove what a fleet that is done needs no more."""
+def _clean_up(folder: Path) -> None:
+    """Remove what a finished fleet no longer needs."""
     for name in ("checkpoint", "histories"):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
 class Reporter:
-    """Writes where a fleet stands beside its table, and tells whoever watches."""
+    """Writes a fleet's status next to its table, and sends events."""
 
     def __init__(
         self, study: Study, fleet: PlannedFleet, stage: str, on_event: OnEvent
@@ -241,8 +243,8 @@ class Reporter:
         is_trunks = self._stage == "trunks"
         company = len(self._fleet.trunks if is_trunks else self._fleet.branches)
         made = progress.n_updates - (self._first or 0)
-        lived_s = now_s - self._built_s
-        self._spent[self._stage] = {"total": lived_s, **progress.seconds}
+        session_s = now_s - self._built_s
+        self._spent[self._stage] = {"total": session_s, **progress.seconds}
         write_json(
             self._path,
             {

@@ -16,10 +16,10 @@ from fallow.study.store import (
 
 
 def share(folder: str | Path, out: str | Path) -> Study:
-    """Copy a study to a new folder, whatever of it is there.
+    """Copy a study, complete or not, to a new folder.
 
-    Of the histories only those of trunks and of `passive` branches come along, compact:
-    the selector is judged on them. The copy can be reported on and merged.
+    Of the histories it copies, compacted, those of trunks and of `passive` branches,
+    which the evaluation of the selector reads. The copy can be reported and merged.
 
     Raises:
         FallowError: there is no study, a history is damaged, or `out` is not empty.

@@ -1,4 +1,4 @@
-"""From the table of results to J, D and what they say.
+"""J and D from the table of results.
 
     J = mean return over the evaluations after the shift
     D = J of one rule - J of another, of the same seed and trunk                 eq. (1)
@@ -99,8 +99,8 @@ class Returns:
 
     def rules(self, setting: Setting | None = None) -> tuple[str, ...]:
         """Those of one setting, or of all, sorted."""
-        own = {b.rule for b in self.branches if setting in (None, b.setting)}
-        return tuple(sorted(own))
+        rules = {b.rule for b in self.branches if setting in (None, b.setting)}
+        return tuple(sorted(rules))
 
     def of(self, setting: Setting, rule: str) -> dict[Unit, BranchReturn]:
         """The branches of one setting and rule."""
@@ -135,7 +135,7 @@ def returns_of(
 
     A branch must have all the evaluations that others of its task, agent and preset
     have, and `n_evaluations` where that is given. `trunk_sets` names the set of each
-    trunk id, so that one seed's branches from two trunks are told apart.
+    trunk id, so that one seed's branches from two trunks are kept apart.
 
     Raises:
         FallowError: two rows of one branch and frame that do not agree, or rows of two
@@ -149,14 +149,14 @@ def returns_of(
         trunk_set = (trunk_sets or {}).get(row.trunk, "")
         place = (row.task, row.agent, row.preset)
         setting = Setting(*place, row.condition, trunk_set)
-        own = branches[setting, row.rule, row.seed, trunk_of(row)]
+        by_frame = branches[setting, row.rule, row.seed, trunk_of(row)]
         if row.branch_frame > shift_frame:
-            _check_same(own.get(row.branch_frame), row)
-            own[row.branch_frame] = row
+            _check_same(by_frame.get(row.branch_frame), row)
+            by_frame[row.branch_frame] = row
             frames[place].add(row.branch_frame)
     found = [
-        _branch(key, own, frames[key[0].task, key[0].agent, key[0].preset])
-        for key, own in branches.items()
+        _branch(key, by_frame, frames[key[0].task, key[0].agent, key[0].preset])
+        for key, by_frame in branches.items()
     ]
     found = [_long_enough(branch, n_evaluations) for branch in found]
     found.sort(key=lambda b: (b.setting, b.rule, b.unit))
@@ -185,7 +185,7 @@ def check_trainings(rows: Sequence[ResultRow]) -> None:
 
 
 def of_regime(returns: Returns, regime: int) -> Returns:
-    """J over the evaluations under one regime, of branches that have a whole J."""
+    """J over the evaluations under one regime, of branches that have a J."""
 
     def one(branch: BranchReturn) -> BranchReturn:
         value = dict(branch.by_regime).get(regime)
@@ -198,10 +198,10 @@ def of_regime(returns: Returns, regime: int) -> Returns:
 
 def mean_return(returns: Returns, setting: Setting, rule: str) -> Summary:
     """J of one rule over seeds and trunks."""
-    own = returns.of(setting, rule)
+    branches = returns.of(setting, rule)
     values, missing = [], []
     for unit in returns.units(setting):
-        value, reason = _value(own.get(unit))
+        value, reason = _value(branches.get(unit))
         if value is None:
             missing.append(Missing(setting.condition, rule, unit[0], reason))
         else:
@@ -235,8 +235,8 @@ def setting_auc(returns: Returns, setting: Setting) -> float | None:
 
     It is one of the full history, whatever a rule keeps.
     """
-    own = [b for b in returns.branches if b.setting == setting and not b.reason]
-    aucs = [b.auc for b in own if b.auc is not None]
+    branches = [b for b in returns.branches if b.setting == setting and not b.reason]
+    aucs = [b.auc for b in branches if b.auc is not None]
     return math.fsum(aucs) / len(aucs) if aucs else None
 
 
@@ -252,8 +252,8 @@ def _contrast(returns: Returns, setting: Setting, terms: Sequence[Term]) -> Summ
     missing: dict[Missing, None] = {}
     for unit in units:
         signed = []
-        for sign, place, rule, own in branches:
-            value, reason = _value(own.get(unit))
+        for sign, place, rule, of_rule in branches:
+            value, reason = _value(of_rule.get(unit))
             if value is None:
                 missing[Missing(place.condition, rule, unit[0], reason)] = None
             else:
@@ -268,13 +268,15 @@ def _value(branch: BranchReturn | None) -> tuple[float | None, str]:
 
 
 def _branch(
-    key: tuple[Setting, str, int, str], own: Mapping[int, ResultRow], frames: set[int]
+    key: tuple[Setting, str, int, str],
+    by_frame: Mapping[int, ResultRow],
+    frames: set[int],
 ) -> BranchReturn:
-    rows = [own[frame] for frame in sorted(own)]
-    plain = BranchReturn(*key, frames=tuple(sorted(own)), value=None)
+    rows = [by_frame[frame] for frame in sorted(by_frame)]
+    plain = BranchReturn(*key, frames=tuple(sorted(by_frame)), value=None)
     if not frames:
         return replace(plain, reason="no evaluation after the shift")
-    if absent := sorted(frames - set(own)):
+    if absent := sorted(frames - set(by_frame)):
         reason = f"{len(rows)} of {len(frames)} evaluations; none at branch frame "
         return replace(plain, reason=reason + _listed(absent))
     bad = [row.branch_frame for row in rows if not math.isfinite(row.mean_return)]

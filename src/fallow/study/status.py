@@ -1,4 +1,4 @@
-"""Where a study stands, read from its folder alone; imports no jax."""
+"""The status of a study, read from its folder alone; imports no jax."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from fallow.study.store import FAILED, Study, is_done, read_status, read_study
 
 @dataclass(frozen=True)
 class FleetStatus:
-    """Where one fleet stands."""
+    """The status of one fleet."""
 
-    fleet: PlannedFleet
+    planned: PlannedFleet
     state: str
-    """`done`, `running`, `stopped` (begun, and nobody at work), `failed` or `left`."""
+    """`done`, `running`, `stopped` (no process at work), `failed` or `left`."""
     stage: str = ""
-    """`trunks` or `branches`; empty before it began."""
+    """`trunks` or `branches`; empty before it starts."""
     frame: int = 0
     until_frame: int = 0
     updates_done: int = 0
@@ -32,7 +32,7 @@ class FleetStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """Where a study stands."""
+    """The status of a study."""
 
     plan: Plan
     fleets: tuple[FleetStatus, ...]
@@ -44,19 +44,23 @@ class Status:
     def n_branches(self, *states: str) -> int:
         """Branches of the fleets in some states."""
         return sum(
-            len(own.fleet.branches) for own in self.fleets if own.state in states
+            len(fleet.planned.branches)
+            for fleet in self.fleets
+            if fleet.state in states
         )
 
     @property
     def is_done(self) -> bool:
         """Whether nothing is left to do."""
-        return all(own.state == "done" for own in self.fleets)
+        return all(fleet.state == "done" for fleet in self.fleets)
 
     @property
     def updates_per_s(self) -> float:
         """Of the fleets running now; else of the one that ran last."""
-        rates = [own.updates_per_s for own in self.fleets if own.updates_per_s]
-        running = [own.updates_per_s for own in self.fleets if own.state == "running"]
+        rates = [fleet.updates_per_s for fleet in self.fleets if fleet.updates_per_s]
+        running = [
+            fleet.updates_per_s for fleet in self.fleets if fleet.state == "running"
+        ]
         return sum(running) or (rates[-1] if rates else 0.0)
 
     @property
@@ -67,7 +71,7 @@ class Status:
 
 
 def status_of(study: Study | str | Path) -> Status:
-    """Where the study in a folder stands.
+    """The status of the study in a folder.
 
     Raises:
         FallowError: there is no study.
@@ -76,59 +80,63 @@ def status_of(study: Study | str | Path) -> Status:
         study = read_study(study)
     fleets = tuple(_fleet(study, fleet) for fleet in study.fleets)
     trunks = {
-        t.id: own.fleet.cost.trunk_updates for own in fleets for t in own.fleet.trunks
+        t.id: fleet.planned.cost.trunk_updates
+        for fleet in fleets
+        for t in fleet.planned.trunks
     }
-    begun = {t.id for own in fleets if own.updates_done for t in own.fleet.trunks}
+    begun = {
+        t.id for fleet in fleets if fleet.updates_done for t in fleet.planned.trunks
+    }
     made = sum(
         n for id_, n in trunks.items() if id_ in begun or (study.store / id_).is_dir()
     )
-    made += sum(_trunks_done(study, own) for own in fleets)
+    made += sum(_trunks_done(study, fleet) for fleet in fleets)
     return Status(
         plan=study.plan,
         fleets=fleets,
         is_running=is_held(study.lock),
-        updates_done=made + sum(own.updates_done for own in fleets),
+        updates_done=made + sum(fleet.updates_done for fleet in fleets),
         updates_total=sum(trunks.values()) + sum(f.n_updates for f in study.fleets),
     )
 
 
 def _fleet(study: Study, fleet: PlannedFleet) -> FleetStatus:
     folder = study.fleet_folder(fleet)
-    told = read_status(folder)
-    rate = told.get("session_updates", 0) / max(told.get("session_s", 0.0), 1e-9)
+    saved = read_status(folder)
+    rate = saved.get("session_updates", 0) / max(saved.get("session_s", 0.0), 1e-9)
     if is_done(folder):
         return FleetStatus(
             fleet,
             "done",
             updates_done=fleet.n_updates,
             updates_per_s=rate,
-            spent_s=told.get("spent_s", {}),
+            spent_s=saved.get("spent_s", {}),
         )
     at_work = is_held(folder.with_name(f"{fleet.id}.lock"))
-    idle = "failed" if (folder / FAILED).exists() else "stopped" if told else "left"
+    idle = "failed" if (folder / FAILED).exists() else "stopped" if saved else "left"
     state = "running" if at_work else idle
-    if not told:
+    if not saved:
         return FleetStatus(fleet, state)
     done = 0
-    if told["stage"] == "branches":
-        each = told["n_updates"] - fleet.cost.trunk_updates
+    if saved["stage"] == "branches":
+        each = saved["n_updates"] - fleet.cost.trunk_updates
         done = max(each, 0) * len(fleet.branches)
     return FleetStatus(
         fleet,
         state,
-        told["stage"],
-        told["frame"],
-        told["until_frame"],
+        saved["stage"],
+        saved["frame"],
+        saved["until_frame"],
         done,
         rate,
-        told.get("spent_s", {}),
+        saved.get("spent_s", {}),
     )
 
 
-def _trunks_done(study: Study, own: FleetStatus) -> int:
+def _trunks_done(study: Study, status: FleetStatus) -> int:
     """Updates of trunks that are still being trained."""
-    if own.stage != "trunks":
+    if status.stage != "trunks":
         return 0
-    told: dict[str, Any] = read_status(study.fleet_folder(own.fleet))
-    missing = [t for t in own.fleet.trunks if not (study.store / t.id).is_dir()]
-    return int(told.get("n_updates", 0)) * len(missing)
+    saved: dict[str, Any] = read_status(study.fleet_folder(status.planned))
+    missing = [t for t in status.planned.trunks if not (study.store / t.id).is_dir()]
+    return int(saved.get("n_updates", 0)) * len(missing)

@@ -59,7 +59,7 @@ class Study:
     plan: Plan
     trunks: tuple[PlannedTrunk, ...]
     branches: tuple[PlannedBranch, ...]
-    """With the ids that they were begun with, in the plan's order, as trunks are."""
+    """With the ids that they were started with, in the plan's order, as trunks are."""
     fleets: tuple[PlannedFleet, ...]
     store: Path
     """Where trunks are kept and shared."""
@@ -82,7 +82,7 @@ class Study:
 def open_study(
     plan: Plan, folder: str | Path, store: str | Path | None = None
 ) -> Study:
-    """Begin a study in a folder, or take up the same one.
+    """Start a study in a folder, or resume the same one.
 
     Raises:
         FallowError: the folder is another study's.
@@ -126,7 +126,7 @@ def _is_scrap(path: Path) -> bool:
 
 
 def new_folder(out: str | Path) -> Path:
-    """A folder for a copy; it need not be there yet, and holds nothing.
+    """A new or empty folder for a copy.
 
     Raises:
         FallowError: there is something in it.
@@ -138,7 +138,7 @@ def new_folder(out: str | Path) -> Path:
 
 
 def read_study(folder: str | Path, store: str | Path | None = None) -> Study:
-    """The study that a folder holds, with the fleets that it was begun with.
+    """The study in a folder, with the fleets that it was started with.
 
     Raises:
         FallowError: there is none, or its plan.json cannot be read.
@@ -168,16 +168,16 @@ def _as_listed(planned: Sequence[Any], listed: Any) -> tuple[Any, ...]:
         ValueError: the file lists others.
     """
     found = []
-    for one, told in zip(planned, listed, strict=True):
-        if (told["task"], told["agent"], told["seed"]) != (
+    for one, entry in zip(planned, listed, strict=True):
+        if (entry["task"], entry["agent"], entry["seed"]) != (
             one.task,
             one.agent,
             one.seed,
         ):
             raise ValueError("listed in another order")
-        changes = {"id": _checked_id(told["id"])}
-        if "trunk" in told:
-            changes["trunk"] = _checked_id(told["trunk"])
+        changes = {"id": _checked_id(entry["id"])}
+        if "trunk" in entry:
+            changes["trunk"] = _checked_id(entry["trunk"])
         found.append(dataclasses.replace(one, **changes))
     return tuple(found)
 
@@ -206,7 +206,7 @@ def _checked_id(text: Any) -> str:
 
 
 def write_plan(study: Study, made_with: Mapping[str, Any] | None = None) -> None:
-    """Put the plan beside what will come of it, and what makes it: this, if not given.
+    """Write the plan, and what made it (by default this version).
 
     `made_with` has `versions` and a `git_commit`.
     """
@@ -225,7 +225,7 @@ def write_plan(study: Study, made_with: Mapping[str, Any] | None = None) -> None
             }
             for fleet in study.fleets
         ],
-        "store": _told_store(study),
+        "store": _store_entry(study),
         **made_with,
     }
     write_json(study.folder / PLAN_FILE, content)
@@ -260,8 +260,8 @@ def _collect_trunks(study: Study) -> None:
     known = joined([path])
     rows: list[ResultRow] = []
     for trunk in study.trunks:
-        own = joined([study.store / trunk.id / TABLE])
-        rows += own or [row for row in known if row.trunk == trunk.id]
+        stored = joined([study.store / trunk.id / TABLE])
+        rows += stored or [row for row in known if row.trunk == trunk.id]
     write_results(path, rows)
 
 
@@ -283,7 +283,7 @@ def set_damaged_aside(study: Study) -> list[str]:
 
 
 def joined(tables: Iterable[Path]) -> list[ResultRow]:
-    """The rows of those tables that are there and whole."""
+    """The rows of the tables that exist and are complete."""
     rows: list[ResultRow] = []
     for table in tables:
         try:
@@ -294,14 +294,14 @@ def joined(tables: Iterable[Path]) -> list[ResultRow]:
 
 
 def copy_tables(parts: Sequence[Study], target: Study) -> None:
-    """What all fleets of some studies left but histories, and the tables of that."""
+    """Copy the tables of all fleets of some studies, without histories."""
     for part in parts:
         for fleet in part.fleets:
-            own, copy = part.fleet_folder(fleet), target.fleet_folder(fleet)
+            source, copy = part.fleet_folder(fleet), target.fleet_folder(fleet)
             copy.mkdir(parents=True)
             for name in (TABLE, STATUS, DONE, BELIEFS):
-                if (own / name).exists():
-                    shutil.copyfile(own / name, copy / name)
+                if (source / name).exists():
+                    shutil.copyfile(source / name, copy / name)
     trunks = joined(part.folder / TRUNK_TABLE for part in parts)
     write_results(target.folder / TRUNK_TABLE, trunks)
     write_parquet(target.folder / "results.parquet", collect(target))
@@ -328,9 +328,9 @@ def write_parquet(path: Path, rows: Sequence[ResultRow]) -> Path | None:
     return path
 
 
-def mark_done(folder: Path, **told: Any) -> None:
-    """Say that a fleet is done, with a checksum of its table."""
-    write_json(folder / DONE, {"table": _digest(folder / TABLE), **told})
+def mark_done(folder: Path, **content: Any) -> None:
+    """Mark a fleet as done, with a checksum of its table."""
+    write_json(folder / DONE, {"table": _digest(folder / TABLE), **content})
 
 
 def is_done(folder: Path) -> bool:
@@ -358,7 +358,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """What a file says; nothing if it is missing or damaged."""
+    """The content of a file; empty if it is missing or damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -367,7 +367,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Where a fleet stands, as it wrote it; empty if that is missing or damaged."""
+    """The status that a fleet wrote; empty if the file is missing or damaged."""
     status = read_json(folder / STATUS)
     spent = status.get("spent_s", {})
     good = (
@@ -428,7 +428,7 @@ def _store(folder: Path, store: str | Path | None) -> Path:
     return Path(store).absolute() if store else folder.absolute().parent / "trunks"
 
 
-def _told_store(study: Study) -> str | None:
-    """Where trunks are, to be found again; None beside the study, wherever it moves."""
+def _store_entry(study: Study) -> str | None:
+    """The folder of trunks; None if it is next to the study, so that both can move."""
     is_beside = study.store == _store(study.folder, None)
     return None if is_beside else str(study.store)

@@ -1,4 +1,4 @@
-"""What paired values of several seeds say: mean, its error, and how sure one can be."""
+"""Mean, standard error and confidence intervals of paired values of several seeds."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from fallow.core import seeds
-from fallow.study.student import t_quantile
 
 LEVEL = 0.95
 """Of every interval."""
@@ -36,9 +35,9 @@ class Summary:
     values: tuple[float, ...]
     """In the order of seeds and trunks."""
     n_expected: int
-    """How many there would be if nothing were missing."""
+    """How many there are in a complete study."""
     missing: tuple[Missing, ...]
-    """Why there are fewer; nothing of it is in any number here."""
+    """Why there are fewer; the statistics leave them out."""
     mean: float | None
     se: float | None
     """Standard error of the mean; None for fewer than two values."""
@@ -80,7 +79,7 @@ def summarise(
     missing: Sequence[Missing] = (),
     n_expected: int | None = None,
 ) -> Summary:
-    """Sum up values; by default each thing missing stands for one more."""
+    """Summarise values; by default each missing branch counts as one expected value."""
     numbers = np.array(values, np.float64)
     mean = float(numbers.mean()) if len(numbers) else None
     return Summary(
@@ -103,10 +102,12 @@ def standard_error(values: np.ndarray) -> float | None:
 
 def t_interval(values: np.ndarray, level: float = LEVEL) -> Interval | None:
     """Of the mean of values (n,), taken as normal; None for fewer than two."""
+    from scipy.special import stdtrit
+
     error = standard_error(values)
     if error is None:
         return None
-    reach = t_quantile((1 + level) / 2, len(values) - 1) * error
+    reach = float(stdtrit(len(values) - 1, (1 + level) / 2)) * error
     mean = float(values.mean())
     return mean - reach, mean + reach
 
@@ -117,15 +118,21 @@ def bootstrap_interval(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Interval | None:
-    """Percentiles of the means of n values drawn with replacement from values (n,).
+    """Percentiles of the means of n values sampled with replacement from values (n,).
 
-    Values are differences of pairs already, so drawing them keeps every pair together.
+    Values are differences of pairs, so resampling them keeps every pair together.
     None for fewer than two.
     """
-    n = len(values)
-    if n < 2:
+    from scipy import stats
+
+    if len(values) < 2:
         return None
-    random = seeds.generator(seed, "paired bootstrap")
-    means = values[random.integers(0, n, (n_resamples, n))].mean(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    found = stats.bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=n_resamples,
+        confidence_level=level,
+        method="percentile",
+        rng=seeds.generator(seed, "paired bootstrap"),
+    ).confidence_interval
+    return float(found.low), float(found.high)

@@ -110,12 +110,12 @@ def _hand_over(work: Path, index: int, trunk: PlannedTrunk, store: Path) -> None
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     saved = CheckpointPath(found(work / "checkpoint") or work / "checkpoint", index)
-    own = CheckpointPath(part)
-    link(saved.agent, own.agent)
-    link(saved.replay, own.replay)
+    linked = CheckpointPath(part)
+    link(saved.agent, linked.agent)
+    link(saved.replay, linked.replay)
     link(work / "histories" / f"{index:03d}.fallow", part / HISTORY)
     rows = [
-        replace(row, trunk_fingerprint=own.fingerprint())
+        replace(row, trunk_fingerprint=linked.fingerprint())
         for row in read_results(work / TABLE)
         if row.trunk == trunk.id
     ]

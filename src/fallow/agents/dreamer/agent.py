@@ -34,7 +34,7 @@ class Dreamer:
 
     @property
     def schedule(self) -> TrainSchedule:
-        """How much it lives and learns."""
+        """How much it acts and learns."""
         config = self.config
         return TrainSchedule(
             config.n_worlds,
@@ -50,7 +50,7 @@ class Dreamer:
         return train.init(self.config, key, self.n_columns, self.n_actuators)
 
     def initial_carry(self, n_worlds: int) -> Memory:
-        """The carry of worlds that all begin anew."""
+        """The carry at the start of an episode in every world."""
         config = self.config
         latent = Latent(
             jnp.zeros((n_worlds, config.n_deter)),
@@ -97,7 +97,7 @@ class Dreamer:
     def errors(self, state: Learner, batch: losses.Batch) -> jax.Array:
         """(batch,) mean error of decoder, reward and prior over each sequence.
 
-        Latents are modes, so it is the same whenever it is asked.
+        Latents are modes, so repeated calls agree.
         """
         model = computing_in(state.model, self.config.compute)
         batch = {name: jnp.swapaxes(values, 0, 1) for name, values in batch.items()}
@@ -109,5 +109,5 @@ class Dreamer:
         return cost.update_flops(self.config, self.n_columns, self.n_actuators)
 
     def working_bytes(self) -> int:
-        """Device memory an update needs beside state and replay, estimated."""
+        """Device memory an update needs in addition to state and replay, estimated."""
         return cost.working_bytes(self.config)

@@ -15,7 +15,7 @@ class Config:
     """All numbers of one agent; the defaults are the paper's."""
 
     n_worlds: int = 4
-    """Worlds an agent lives in at once."""
+    """Number of parallel worlds."""
     n_deter: int = 512
     """Width of the recurrent state."""
     n_hidden: int = 512
@@ -37,7 +37,7 @@ class Config:
     horizon: int = 15
     """Imagined states, the start included."""
     train_ratio: int = 512
-    """Replayed steps for each transition lived."""
+    """Replayed steps for each transition collected."""
     prefill_transitions: int = 2500
     """Transitions of uniformly random actions before learning."""
     pretrain_updates: int = field(default=100, metadata=presets.MAY_BE_ZERO)
@@ -49,7 +49,7 @@ class Config:
     compute: str = "bfloat16"
     """Type of the matrix products; parameters are always float32."""
     unroll: int = field(default=1, metadata=options.SPEED_ONLY)
-    """Steps of the posterior's scan compiled as one; changes nothing but speed."""
+    """Steps of the posterior's scan compiled as one; changes speed alone."""
 
     def __post_init__(self) -> None:
         presets.check(self, "dreamer")

@@ -57,7 +57,7 @@ class Errors(NamedTuple):
 def model_errors(
     model: WorldModel, batch: Batch, uniform: jax.Array | None, unroll: int = 1
 ) -> tuple[Errors, State]:
-    """Follow the batch and say how wrong the model was; also the states (T, B, …)."""
+    """Errors of the model along a batch, and the states (T, B, …)."""
     sequence = Sequence(
         saving_products(WorldModel.embed)(model, batch["observation"]),
         batch["action"],

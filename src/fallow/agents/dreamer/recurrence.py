@@ -45,7 +45,7 @@ class Inputs(NamedTuple):
 
 
 class Products(NamedTuple):
-    """Kept for the way back."""
+    """Kept for the backward pass."""
 
     p1: jax.Array
     p2: jax.Array

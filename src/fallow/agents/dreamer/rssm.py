@@ -103,7 +103,7 @@ class RSSM(eqx.Module):
     def observe(
         self, state: State, sequence: Sequence, unroll: int = 1
     ) -> tuple[State, Logits]:
-        """Follow observations from `state` (B, …); states and posterior, (T, B, …).
+        """States and posterior (T, B, …) of observations, from `state` (B, …).
 
         What does not depend on the recurrence is computed for all steps before it (the
         products with action and embedding) or after it (the prior).

@@ -33,7 +33,7 @@ class TdMpc:
 
     @property
     def schedule(self) -> TrainSchedule:
-        """How much it lives and learns: an update a transition."""
+        """How much it acts and learns: an update a transition."""
         config = self.config
         return TrainSchedule(
             N_WORLDS,
@@ -50,7 +50,7 @@ class TdMpc:
         return train.init(self.config, key, self.n_columns, self.n_actuators)
 
     def initial_carry(self, n_worlds: int) -> jax.Array:
-        """The carry of worlds that all begin anew: plans of no action."""
+        """The carry at the start of an episode in every world: plans of no action."""
         return jnp.zeros((n_worlds, self.config.horizon, self.n_actuators))
 
     def act(
@@ -89,7 +89,7 @@ class TdMpc:
         """(batch,) mean error of a step's latent and reward over each sequence.
 
         Sequences may be of any length and go over seams, which do not count. Nothing
-        is sampled, so it is the same whenever it is asked.
+        is sampled, so repeated calls agree.
         """
         model = computing_in(state.model, self.config.compute)
         steps = transitions(batch)
@@ -107,5 +107,5 @@ class TdMpc:
         return cost.update_flops(self.config, self.n_columns, self.n_actuators)
 
     def working_bytes(self) -> int:
-        """Device memory an update needs beside state and replay, estimated."""
+        """Device memory an update needs in addition to state and replay, estimated."""
         return cost.working_bytes(self.config, self.n_actuators)

@@ -17,7 +17,7 @@ Score = Callable[[jax.Array, Any], jax.Array]
 """Values (N,) of action sequences (H, N, A), given the noise of one iteration."""
 
 
-class Fit(NamedTuple):
+class PlanDistribution(NamedTuple):
     """Normals of H actions, and the elites they were fitted to, best first."""
 
     mean: jax.Array  # (H, A)
@@ -26,20 +26,24 @@ class Fit(NamedTuple):
     weights: jax.Array  # (E,), sum to 1
 
 
-def start(previous: jax.Array, n_elites: int) -> Fit:
+def start(previous: jax.Array, n_elites: int) -> PlanDistribution:
     """The plan of a step earlier (H, A) moved on by one, as wide as can be."""
     mean = jnp.concatenate([previous[1:], jnp.zeros_like(previous[:1])])
     elites = jnp.zeros((len(mean), n_elites, mean.shape[-1]))
-    return Fit(mean, jnp.full_like(mean, MAX_STD), elites, jnp.zeros(n_elites))
+    return PlanDistribution(
+        mean, jnp.full_like(mean, MAX_STD), elites, jnp.zeros(n_elites)
+    )
 
 
-def candidates(fit: Fit, proposals: jax.Array, normal: jax.Array) -> jax.Array:
+def candidates(
+    fit: PlanDistribution, proposals: jax.Array, normal: jax.Array
+) -> jax.Array:
     """Proposals (H, P, A), then clip(mean + std normal, -1, 1), (H, N - P, A)."""
     sampled = fit.mean[:, None] + fit.std[:, None] * normal
     return jnp.concatenate([proposals, jnp.clip(sampled, -1, 1)], 1)
 
 
-def refit(actions: jax.Array, values: jax.Array, n_elites: int) -> Fit:
+def refit(actions: jax.Array, values: jax.Array, n_elites: int) -> PlanDistribution:
     """Weighted mean and standard deviation of the elites among (H, N, A)."""
     best, chosen = jax.lax.top_k(values, n_elites)
     weights = jnp.exp(TEMPERATURE * (best - best[0]))
@@ -48,15 +52,21 @@ def refit(actions: jax.Array, values: jax.Array, n_elites: int) -> Fit:
     mean = (weights[:, None] * elites).sum(1)
     square = jnp.square(elites - mean[:, None])
     std = jnp.sqrt((weights[:, None] * square).sum(1))
-    return Fit(mean, jnp.clip(std, MIN_STD, MAX_STD), elites, weights)
+    return PlanDistribution(mean, jnp.clip(std, MIN_STD, MAX_STD), elites, weights)
 
 
 def search(
-    score: Score, fit: Fit, proposals: jax.Array, normal: jax.Array, given: Any
-) -> Fit:
+    score: Score,
+    fit: PlanDistribution,
+    proposals: jax.Array,
+    normal: jax.Array,
+    given: Any,
+) -> PlanDistribution:
     """Refit once for each entry of `normal` (I, H, N - P, A) and of `given` (I, …)."""
 
-    def iterate(fit: Fit, noise: tuple[jax.Array, Any]) -> tuple[Fit, None]:
+    def iterate(
+        fit: PlanDistribution, noise: tuple[jax.Array, Any]
+    ) -> tuple[PlanDistribution, None]:
         actions = candidates(fit, proposals, noise[0])
         values = jnp.nan_to_num(score(actions, noise[1]))
         return refit(actions, values, len(fit.weights)), None
@@ -64,6 +74,6 @@ def search(
     return jax.lax.scan(iterate, fit, (normal, given))[0]
 
 
-def chosen(fit: Fit, gumbel: jax.Array) -> jax.Array:
+def chosen(fit: PlanDistribution, gumbel: jax.Array) -> jax.Array:
     """(A,) the first action of an elite sampled by weight; with zeros, of the best."""
     return fit.elites[0, jnp.argmax(jnp.log(fit.weights) + gumbel)]

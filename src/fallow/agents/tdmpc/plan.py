@@ -28,7 +28,7 @@ class PlanNoise(NamedTuple):
     proposals: jax.Array  # (H, P, A), of the policy
     candidates: jax.Array  # (I, H, N - P, A)
     last: jax.Array  # (I, N, A), of the policy at the horizon
-    pairs: jax.Array  # (I, 2), which values judge the horizon
+    pairs: jax.Array  # (I, 2), which values score the horizon
     elite: jax.Array  # (E,), of a Gumbel distribution
     action: jax.Array  # (A,), added to the action when exploring
 

@@ -83,11 +83,11 @@ def init(config: Config, key: jax.Array, n_columns: int, n_actuators: int) -> Le
 class UpdateNoise(NamedTuple):
     """All random numbers of one update; H transitions of B sequences, Q values."""
 
-    pairs: jax.Array  # (2, 2), the values that aim and those that judge the policy
+    pairs: jax.Array  # (2, 2), the values of the target and those that score the policy
     aiming: jax.Array  # (H, B, A), noise of the policy
     acting: jax.Array  # (H + 1, B, A)
     kept: jax.Array  # (Q, H, B, width), by dropout
-    judging: jax.Array  # (2, H + 1, B, width), by dropout
+    scoring: jax.Array  # (2, H + 1, B, width), by dropout
 
 
 def pairs_of(key: jax.Array, n_pairs: int, n: int) -> jax.Array:
@@ -102,8 +102,8 @@ def sample_noise(config: Config, key: jax.Array, n_actuators: int) -> UpdateNois
     c, keys = config, jax.random.split(key, 3)
     steps, rows = 2 * c.horizon + 1, c.batch * c.width
     normal = jax.random.normal(keys[1], (steps, c.batch, n_actuators))
-    n_kept, n_judging = c.n_values * c.horizon, 2 * (c.horizon + 1)
-    kept = jax.random.bernoulli(keys[2], 1 - DROPOUT, (n_kept + n_judging, rows))
+    n_kept, n_scoring = c.n_values * c.horizon, 2 * (c.horizon + 1)
+    kept = jax.random.bernoulli(keys[2], 1 - DROPOUT, (n_kept + n_scoring, rows))
     return UpdateNoise(
         pairs_of(keys[0], 2, c.n_values),
         normal[: c.horizon],
@@ -118,7 +118,7 @@ def update(
 ) -> tuple[Learner, Metrics]:
     """Targets, model, policy, target values, in that order.
 
-    The policy learns on the latents that the model saw before its step, judged by the
+    The policy learns on the latents that the model saw before its step, scored by the
     values after it.
     """
     noise = sample_noise(config, key, batch.action.shape[-1])
@@ -158,7 +158,7 @@ def _update_actor(
     config: Config, state: Learner, path: jax.Array, noise: UpdateNoise
 ) -> tuple[Learner, Metrics]:
     pair = computing_in(state.model.values.picked(noise.pairs[1]), config.compute)
-    actor_noise = losses.Noise(noise.acting, noise.judging)
+    actor_noise = losses.Noise(noise.acting, noise.scoring)
 
     def loss(actor: Actor) -> tuple[jax.Array, losses.PolicyTerms]:
         actor = computing_in(actor, config.compute)

@@ -61,7 +61,7 @@ def backward(
         behind = Behind(all_x, all_deter, all_hidden, all_p4)
         return State(d_before, d_stoch), State(d_start_deter, d_start_stoch), behind
 
-    nothing = State(jnp.zeros((n, n_deter)), jnp.zeros((n, *shape), kind))
+    no_gradient = State(jnp.zeros((n, n_deter)), jnp.zeros((n, *shape), kind))
     sums = State(jnp.zeros((n, n_deter)), jnp.zeros((n, *shape)))
     behind = Behind(
         jnp.zeros_like(p.p1),
@@ -70,7 +70,7 @@ def backward(
         jnp.zeros_like(p4),
     )
     d_prev, d_start, behind = jax.lax.fori_loop(
-        0, n_steps, step, (nothing, sums, behind)
+        0, n_steps, step, (no_gradient, sums, behind)
     )
     first = inputs.is_first[0][:, None]
     d_prev, d_start = (

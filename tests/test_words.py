@@ -1,0 +1,52 @@
+"""One word for one thing: no variable called `own`, no two classes of one name."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("src", "tests", "benchmarks", "examples", "tools")
+AGENTS = {"agents.dreamer", "agents.tdmpc"}
+"""Two agents have the same parts, and each calls them as its paper does."""
+
+
+def trees() -> dict[Path, ast.Module]:
+    paths = [path for name in FOLDERS for path in sorted((ROOT / name).rglob("*.py"))]
+    return {
+        p.relative_to(ROOT): ast.parse(p.read_text(encoding="utf-8")) for p in paths
+    }
+
+
+def names(node: ast.AST) -> set[str]:
+    """The identifiers of one node; f-strings are read as well."""
+    found = (getattr(node, field, None) for field in ("id", "arg", "attr", "name"))
+    return {name for name in found if isinstance(name, str)}
+
+
+def test_no_variable_is_called_own() -> None:
+    """The word stands for some noun, which is the better name."""
+    found = {
+        f"{path}:{node.lineno}"
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if "own" in names(node)
+    }
+    assert not found
+
+
+def package(path: Path) -> str:
+    """`agents.dreamer` of a file of an agent, else the package below `fallow`."""
+    parts = path.relative_to("src/fallow").parts
+    return ".".join(parts[:2]) if parts[0] == "agents" and parts[2:] else parts[0]
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    places = defaultdict(list)
+    for path, tree in trees().items():
+        for node in ast.walk(tree) if path.parts[0] == "src" else ():
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(package(path))
+    shared = {name: where for name, where in places.items() if len(where) > 1}
+    roles = {name for name, where in shared.items() if sorted(where) == sorted(AGENTS)}
+    assert not {name: where for name, where in shared.items() if name not in roles}
+    assert {"Config", "Learner"} <= roles  # so that the exception is in use
