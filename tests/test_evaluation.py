@@ -15,13 +15,13 @@ BEGIN = 75  # learning, and 300 frames trained: the second branch has just chang
 
 def test_beside_life_it_is_what_it_is_alone() -> None:
     fleet, still = (trained(fleet_of(*BRANCHES), BEGIN) for _ in range(2))
-    judging = fleet.evaluate_concurrently(n_episodes=2)
+    running = fleet.evaluate_concurrently(n_episodes=2)
     trained(fleet, BEGIN + 499)
-    assert not judging.is_done
+    assert not running.is_done
     fleet.step()
-    assert judging.is_done  # 500 steps a world
+    assert running.is_done  # 500 steps a world
     assert fleet.n_updates > still.n_updates
-    np.testing.assert_array_equal(judging.finish(), still.evaluate(n_episodes=2))
+    np.testing.assert_array_equal(running.finish(), still.evaluate(n_episodes=2))
 
 
 def test_a_fleet_that_is_judged_lives_as_if_it_were_not() -> None:
