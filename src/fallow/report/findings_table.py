@@ -1,6 +1,7 @@
-"""The findings as a table: mean, IQM, difference and probability of improvement."""
+"""The findings as a table: difference, probability of improvement, mean and IQM."""
 
 from fallow.report.cells import (
+    DASH,
     CountCell,
     IntervalCell,
     MeanCell,
@@ -19,8 +20,14 @@ from fallow.report.names import condition_name, rule_name, where
 from fallow.report.phrases import certainty, overall
 
 TITLE = "Returns and differences"
-HEAD = ("mean return", "IQM")
-DIFFERENCE_HEAD = ("95 % interval", "seeds higher", "P(improvement)", "result")
+HEAD = (
+    "95 % interval",
+    "result",
+    "seeds higher",
+    "P(improvement)",
+    "mean return",
+    "IQM",
+)
 NOTE = (
     "Return is the mean over the evaluations after the change; mean ± s.e. and "
     "interquartile mean (IQM) over seeds. Differences are paired by seed and trunk. "
@@ -35,7 +42,7 @@ def findings_table(found: StudyFindings) -> ReportTable:
     labels = ("Where", "Change", "Rule") if several else ("Change", "Rule")
     against = {part.against for part in found.settings}
     name = rule_name(against.pop()) if len(against) == 1 else "first rule"
-    head = (*labels, *HEAD, f"difference from {name}", *DIFFERENCE_HEAD)
+    head = (*labels, f"difference from {name}", *HEAD)
     rows = [
         row
         for part in found.settings
@@ -58,9 +65,9 @@ def _rows(
     for index, (rule, finding) in enumerate(compared.items()):
         reached = part.reached[rule]
         cells: list[TableCell] = [TextCell(name, blank=index > 0) for name in names]
-        cells += [TextCell(rule_name(rule)), MeanCell.of(reached, digits)]
-        cells.append(NumberCell(interquartile_mean(reached.values), digits))
-        rows.append((*cells, *_difference(finding, digits)))
+        cells += [TextCell(rule_name(rule)), *_difference(finding, digits)]
+        iqm = NumberCell(interquartile_mean(reached.values), digits)
+        rows.append((*cells, MeanCell.of(reached, digits), iqm))
     return rows
 
 
@@ -69,14 +76,14 @@ def _difference(finding: Finding | None, digits: int) -> tuple[TableCell, ...]:
         return (
             MeanCell(None),
             IntervalCell(None),
+            TextCell(DASH),
             CountCell(0, 0),
             NumberCell(None),
-            TextCell(),
         )
     return (
         MeanCell.of(finding.difference, digits, signed=True),
         IntervalCell(finding.interval, digits),
+        TextCell("equal" if finding.equal else certainty(finding) or DASH),
         CountCell(*finding.signs),
         NumberCell(finding.improvement),
-        TextCell("equal" if finding.equal else certainty(finding)),
     )
