@@ -1,4 +1,4 @@
-"""The paper's own numbers, to stand beside ours; each says where it is printed.
+"""Numbers that the paper prints, to stand beside ours; each says where it is printed.
 
 "Characterizing Replay Retention Under Dynamics Shift in Model-Based Reinforcement
 Learning" (Yang, Thompson, Konidaris). Five seeds, mean and standard error. Conditions
@@ -62,9 +62,8 @@ class PaperTable:
 
     def rules_at(self, place: PaperRow) -> tuple[str, ...]:
         """The rules that the paper has a number for."""
-        known = {
-            rule for own, rule in (*self.returns, *self.differences) if own == place
-        }
+        printed = (*self.returns, *self.differences)
+        known = {rule for row, rule in printed if row == place}
         return tuple(rule for rule in self.rules if rule in known)
 
     def difference(self, place: PaperRow, rule: str) -> Published | None:
