@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from fallow.report.figures.beliefs import belief_figures
 from fallow.report.figures.overview import overview
 from fallow.report.figures.recency_advantage import sweep_figures
 from fallow.report.figures.report_figure import ReportFigure, unique_names
@@ -33,6 +34,13 @@ def sections(study: StudyResults) -> list[Section]:
         ),
         age_section(study),
         selector_section(study),
+        Section(
+            "Regimes that the tracker reported",
+            "The rule Adaptive has no labels: a tracker recognises the regime from "
+            "velocities and actions while the agent trains. The green area is the true "
+            "regime, the line the reported one; the dotted line is the branch point.",
+            belief_figures(study),
+        ),
         Section(
             "Theory",
             "A bias–variance argument for when a window of recent data is better.",
