@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import made_up
 import numpy as np
 import pytest
 
 from fallow.core.results import ResultRow, write_results
 from fallow.demo.phrases import random_return, told_selector, told_trunks
+from fallow.demo.recorded import TITLE, recorded_study
+from fallow.demo.study import LIVE, Bold, _reported, write_demo_page
 from fallow.demo.walker import simulate
 from fallow.diagnosis.phrases import advice
 from fallow.diagnosis.pipeline import diagnose_log
@@ -15,8 +18,11 @@ from fallow.logs import read_history
 from fallow.logs.joining import read_joined
 from fallow.logs.simulate import simulate as simulate_history
 from fallow.replay import Rule
+from fallow.report.findings import findings
+from fallow.report.phrases import headlines
 from fallow.study import Cell, Plan
 from fallow.study.named import STUDIES
+from fallow.study.results import read_study_results
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -49,6 +55,27 @@ PLAN = Plan(
     shift_frame=0,
     capacity_transitions=20_000,
 )
+
+
+def test_the_recorded_study_shows_the_finding() -> None:
+    """One headline a condition: keeping all is beaten, and forgetting is."""
+    recorded = recorded_study()
+    assert recorded is not None and recorded.seeds == (0, 1, 2, 3, 4)
+    lines = headlines(findings(recorded))
+    assert "Gain reduction: Recency +86, clear" in lines[0]
+    (recurring,) = (line for line in lines if line.startswith("Recurring"))
+    assert "Recency -268" in recurring and recurring.endswith("clear")
+    bold = [line for line in _reported(TITLE, recorded) if isinstance(line, Bold)]
+    assert bold == lines
+
+
+def test_the_page_labels_what_is_recorded(tmp_path: Path) -> None:
+    recorded = recorded_study()
+    assert recorded is not None
+    live = read_study_results(made_up.folder(tmp_path / "live"))
+    page = write_demo_page(live, recorded).read_text()
+    assert page.index("Recorded: walker-walk") < page.index(LIVE)
+    assert "nothing of it ran on this machine" in page
 
 
 def write_trunks(folder: Path, *reached: float) -> None:

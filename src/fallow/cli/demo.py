@@ -25,8 +25,12 @@ class DemoCommand:
     """Seed of the walker's starting pose."""
 
     def run(self) -> None:
+        from rich.console import Console
+
+        console = Console(soft_wrap=True, highlight=False, markup=False)
         for line in self._walk() if self.walker else self._study():
-            print(line)
+            style = "bold" if type(line) is not str else None
+            console.print(line, style=style)
 
     def _walk(self) -> "Iterator[str]":
         from fallow.demo.walker import run_demo

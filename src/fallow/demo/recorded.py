@@ -1,0 +1,25 @@
+"""A recorded study that the demo shows beside its live one.
+
+Minutes on a laptop are too few for a clear result, so the demo first shows what the
+paper's Table I gave on a GPU, labelled as recorded.
+"""
+
+from pathlib import Path
+
+import fallow
+from fallow.study.results import StudyResults, read_study_results
+
+TITLE = (
+    "Recorded: walker-walk, DreamerV3, preset lean, seeds 0 to 4, trained on one H200 "
+    "with `fallow study table1`; nothing of it ran on this machine"
+)
+
+
+def recorded_study() -> StudyResults | None:
+    """Table I as it was recorded; None where its files were not installed."""
+    package = Path(fallow.__file__).parent
+    in_wheel, in_clone = package / "demo" / "recorded", package.parents[1]
+    for folder in (in_wheel, in_clone / "results" / "table1"):
+        if (folder / "results.csv").is_file():
+            return read_study_results(folder)
+    return None
