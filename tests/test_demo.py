@@ -72,7 +72,9 @@ def test_the_recorded_study_shows_the_finding() -> None:
 def test_the_page_labels_what_is_recorded(tmp_path: Path) -> None:
     recorded = recorded_study()
     assert recorded is not None
-    live = read_study_results(made_up.folder(tmp_path / "live"))
+    live = read_study_results(
+        made_up.folder(tmp_path / "live", made_up.rows(made_up.table1()))
+    )
     page = write_demo_page(live, recorded).read_text()
     assert page.index("Recorded: walker-walk") < page.index(LIVE)
     assert "nothing of it ran on this machine" in page

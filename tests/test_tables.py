@@ -101,7 +101,7 @@ def test_table_1_has_paired_differences(condition: str) -> None:
 
 
 def test_a_rule_not_run_without_a_change_is_not_left_out() -> None:
-    some = {key: values for key, values in TABLE1.items() if key != ("none", "wmar")}
+    some = {key: js for key, js in TABLE1.items() if key != ("none", "wmar")}
     made = tables_of(table(some), "mine")[1]
     row = cells(made, Change=NAMES["gain"], Difference="WMAR - Passive")
     assert row["less that of no change"] == "–"
@@ -364,9 +364,9 @@ def test_the_papers_numbers_are_as_printed(index: int, name: str) -> None:
             )
         for text, rule in zip(texts[n_labels:], layout.rules, strict=True):
             found = re.fullmatch(r"([+-]?\d+) pm (\d+)", text)
-            summary = numbers.get((place, rule))
+            printed = numbers.get((place, rule))
             expected = found and (float(found[1]), float(found[2]))
-            assert (summary and (summary.mean, summary.se)) == expected
+            assert (printed and (printed.mean, printed.se)) == expected
 
 
 def test_the_papers_differences_are_those_of_its_means() -> None:

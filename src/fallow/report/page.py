@@ -141,8 +141,9 @@ def render(content: PageContent) -> str:
 
 
 def unbroken(text: str) -> str:
-    """A text that does not wrap before a signed number."""
-    return re.sub(r" (?=[+-]\d)", "\u00a0", text)
+    """A text that wraps neither before a signed number nor inside a hyphenated word."""
+    text = re.sub(r" (?=[+-]\d)", "\u00a0", text)
+    return re.sub(r"(?<=\w)-(?=\w)", "\u2011", text)
 
 
 def breakable(text: str) -> Markup:

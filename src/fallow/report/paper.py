@@ -62,8 +62,8 @@ class PaperTable:
 
     def rules_at(self, place: PaperRow) -> tuple[str, ...]:
         """The rules that the paper has a number for."""
-        printed = (*self.returns, *self.differences)
-        known = {rule for row, rule in printed if row == place}
+        keys = (*self.returns, *self.differences)
+        known = {rule for row, rule in keys if row == place}
         return tuple(rule for rule in self.rules if rule in known)
 
     def difference(self, place: PaperRow, rule: str) -> Published | None:
