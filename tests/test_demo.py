@@ -64,7 +64,7 @@ def test_the_recorded_study_shows_the_finding() -> None:
     lines = headlines(findings(recorded))
     assert "Gain reduction: Recency +86, clear" in lines[0]
     (recurring,) = (line for line in lines if line.startswith("Recurring"))
-    assert "Recency -268" in recurring and recurring.endswith("clear")
+    assert "Recency -268, both clear" in recurring
     bold = [line for line in _reported(TITLE, recorded) if isinstance(line, Bold)]
     assert bold == lines
 
