@@ -1,7 +1,6 @@
 """The tables of a diagnosis as text, for the terminal, the page and notebooks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +9,8 @@ from fallow.diagnosis.changes import relative_change
 from fallow.diagnosis.phrases import interval, lost
 from fallow.diagnosis.pipeline import Diagnosis, Failure
 from fallow.diagnosis.recommendation import recommendation, state
+from fallow.diagnosis.text_table import TextTable
 from fallow.views.numbers import listed, number
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """Column heads and rows of text, none of it escaped."""
-
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def stretches_table(diagnosis: Diagnosis) -> TextTable:

@@ -9,7 +9,7 @@ from rich.text import Text
 from fallow.diagnosis import tables
 from fallow.diagnosis.phrases import advice, caveats, head, notes
 from fallow.diagnosis.pipeline import Diagnosis, Failure
-from fallow.diagnosis.tables import TextTable
+from fallow.diagnosis.text_table import TextTable
 
 
 def show(results: Sequence[Diagnosis | Failure], console: Console) -> None:
