@@ -73,12 +73,12 @@ def test_simulate_and_diagnose(tmp_path) -> None:
 def test_track_and_ctrl_c(tmp_path) -> None:
     """A log that is complete, and one that is followed until Ctrl-C."""
     history = EXAMPLES / "data" / "walker-gain.fallow"
-    check(in_terminal("track", history), "regime 1, new", "Keep episodes 30 to 59")
+    check(in_terminal("track", history), "regime 1, new", "Keep episodes 28 to")
     stopped = in_terminal(
         *("track", history, "--follow", "--state", tmp_path / "state"),
         interrupt=lambda seen: "regime 1, new" in seen,
     )
-    check(stopped, "Keep episodes 30 to", "fallow: interrupted", code=130)
+    check(stopped, "Keep episodes 28 to", "fallow: interrupted", code=130)
     check(in_terminal("track", tmp_path / "no.csv"), "--follow waits", code=2)
 
 

@@ -13,8 +13,7 @@ from fallow.cli.columns import ColumnOptions, use_one_thread
 class DiagnoseCommand(ColumnOptions):
     """Did the actuators change, when, by how much, and should the old data go?
 
-    Exit codes: 0, and 2 for bad input; with --ci also 10 if the paper's selector
-    discards data.
+    Exit codes: 0, and 2 for bad input; with --ci also 10 if some episodes should go.
     """
 
     paths: tyro.conf.Positional[tuple[Path, ...]]
@@ -26,7 +25,9 @@ class DiagnoseCommand(ColumnOptions):
     html: Path | None = None
     """Write one self-contained page."""
     ci: bool = False
-    """Exit with 10 if the paper's selector discards the data of a log."""
+    """Exit with 10 if some episodes of a log should go."""
+    tracker: bool = True
+    """Let the verdict rest on the online tracker, not on the response alone."""
     scale: Literal["mad", "mad_normal"] = "mad"
     """Unit of the standardised series; mad_normal is 1.4826 times larger."""
     stale_by: Literal["mean", "any-joint"] = "mean"
@@ -44,6 +45,7 @@ class DiagnoseCommand(ColumnOptions):
             variant=self.variant,
             scale=self.scale,
             stale_by=self.stale_by.replace("-", "_"),
+            tracker=self.tracker,
         )
         if self.html is not None:
             from fallow.core import files

@@ -85,21 +85,26 @@ def too_short(found: Regimes) -> str:
     )
 
 
-def verdict(found: Regimes) -> str:
-    """Which regime is in force, and which episodes to keep."""
+def finding(found: Regimes) -> str:
+    """Which regime is in force and since when, or why that is not known."""
     if not found.is_ready:
-        return f"Nothing is decided: {too_short(found)}."
-    n = len(found.labels)
+        return f"{too_short(found)}, so the verdict rests on the response alone."
+    doubt = f" {DOUBTFUL}" if found.is_doubtful else ""
     if not found.discards:
-        first = "" if found.in_force == 0 else f", all of regime {found.in_force}"
-        return f"Keep all {n} episodes{first}: the body did not change."
+        return f"the tracker sees one regime in {len(found.labels)} episodes.{doubt}"
     start, _, _ = found.spans[-1]
     regime = found.regime(found.in_force)
     what = "as at first" if regime.id == 0 else lost(regime, found.actuators)
-    return (
-        f"Keep episodes {spans_text(found.keep)}: regime {regime.id} is in force since "
-        f"episode {start} ({what})."
-    )
+    return f"regime {regime.id} is in force since episode {start} ({what}).{doubt}"
+
+
+def verdict(found: Regimes) -> str:
+    """Which episodes to keep, and why."""
+    if not found.is_ready:
+        return f"Nothing is decided: {too_short(found)}."
+    if not found.discards:
+        return f"Keep all: {finding(found)}"
+    return f"Keep episodes {spans_text(found.keep)}: {finding(found)}"
 
 
 def summary(found: Regimes, n_bad: int = 0) -> str:
@@ -108,8 +113,7 @@ def summary(found: Regimes, n_bad: int = 0) -> str:
     skipped = f" ({found.n_skipped} skipped)" if found.n_skipped else ""
     bad = f", {n_bad} logs left out" if n_bad else ""
     regimes = f"{n_regimes} regime{'' if n_regimes == 1 else 's'}"
-    text = f"{n} episodes{skipped}, {regimes}{bad}. {verdict(found)}"
-    return f"{text} {DOUBTFUL}" if found.is_doubtful else text
+    return f"{n} episodes{skipped}, {regimes}{bad}. {verdict(found)}"
 
 
 def regimes_table(found: Regimes) -> TextTable:
