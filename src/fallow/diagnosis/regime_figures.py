@@ -20,9 +20,11 @@ def regimes_figure(found: Regimes, true_changes: tuple[int, ...] = ()) -> Figure
         for start, stop, regime in found.spans:
             colour = FRESH if regime == found.in_force else STALE
             bar = [(start - 0.5, stop - start)]
-            axes.broken_barh(bar, (ids.index(regime) - 0.4, 0.8), color=colour)
+            row = (ids.index(regime) - 0.4, 0.8)
+            axes.broken_barh(bar, row, color=colour, alpha=0.6, linewidth=0)
         axes.set(title="regime in force", yticks=range(len(ids)), yticklabels=ids)
         axes.set_ylim(-0.6, len(ids) - 0.4)
+        axes.grid(visible=False)
         _episodes(axes, found, true_changes)
         return figure
 

@@ -211,7 +211,7 @@ class RuleWriter(Writer):
             steps = tracked.steps(data)
         rows = np.zeros(n, np.int64)
         for item, step in enumerate(steps):  # its row may be given up for a later one
-            replay.add(is_first=np.array([step.is_first]), **step.fields)
+            replay.add(np.array([step.is_first]), None, **step.fields)
             serial = np.array([replay.ledger.heads[STREAM] - 1])
             rows[item] = replay.ledger.rows(np.array([STREAM]), serial)[0]
             if step.is_last:
