@@ -14,7 +14,12 @@ from fallow.diagnosis.decision import MOST_LOST
 from fallow.diagnosis.loss import magnitude
 from fallow.diagnosis.phrases import advice
 from fallow.diagnosis.pipeline import Diagnosis, diagnose_log
-from fallow.diagnosis.recommendation import drift, recommendation, state
+from fallow.diagnosis.recommendation import (
+    by_response,
+    drift,
+    recommendation,
+    state,
+)
 from fallow.logs.log import Log
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -44,8 +49,8 @@ def test_one_dead_motor_of_six_is_named(joint: int, at: int, seed: int) -> None:
     assert row.lost == pytest.approx(1, abs=0.02) and row.episode == at
     low, high = row.interval
     assert low < 1.01 and high > 0.99 and high - low < 0.1
-    assert found.decision.word == "keep" and recommendation(found) == "check"
-    words = advice(found)
+    assert found.decision.word == "keep" and by_response(found) == "check"
+    words = advice(replace(found, uses_tracker=False))
     assert f"actuator {joint} (joint {joint}) lost" in words
     assert "The paper's selector says keep" in words
 
@@ -76,7 +81,7 @@ def test_joints_are_compared_at_their_last_change() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_step_of_one_percent_is_no_change(seed: int) -> None:
-    found = diagnose_log(example(ARM, seed))
+    found = diagnose_log(example(ARM, seed), tracker=False)
     assert found.decision.change_points  # the published segmentation sees it
     assert places(found) == [] and changed(found) == []
     assert recommendation(found) == "keep" and drift(found) < SMALL_EFFECT
@@ -93,7 +98,7 @@ def test_effects_are_stated_for_every_boundary() -> None:
     np.testing.assert_allclose(up, 0.5, atol=0.06)
     assert [s.stale for s in found.stretches] == [False, True, False]
     assert "is back where it was at first" in advice(found)
-    assert recommendation(found) == "keep"
+    assert by_response(found) == "keep"
 
 
 def test_relative_change_by_hand() -> None:
@@ -128,13 +133,13 @@ def test_recurring_bodies_alternate() -> None:
     found = diagnose_log(example(Example((1.0, 0.5) * 3, (40, 60, 80, 100, 120), 140)))
     assert places(found) == [40, 60, 80, 100, 120]
     assert [s.stale for s in found.stretches] == [True, False] * 3
-    assert recommendation(found) == "keep"
+    assert by_response(found) == "keep"
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_policy_that_learns_is_drift_and_not_a_change(seed: int) -> None:
     """The selector discards here although nothing happened to the body."""
-    found = diagnose_log(example(LEARNS, seed))
+    found = diagnose_log(example(LEARNS, seed), tracker=False)
     assert found.decision.discard and places(found) == []
     assert recommendation(found) == "check" and drift(found) > 0.5
     words = advice(found)
@@ -226,7 +231,7 @@ def test_dead_actuators_are_no_error(n_joints: int, seed: int) -> None:
     """All of the response is lost: m_hat is near 1, on either side of it."""
     found = diagnose_log(example(Example((1.0, 0.0), (40,), n_joints=n_joints), seed))
     assert 0.95 < found.decision.magnitude.value <= MOST_LOST
-    assert recommendation(found) == "discard"
+    assert by_response(found) == "discard"
     assert {state(joint) for joint in found.joints} == {"changed"}
 
 
@@ -247,3 +252,48 @@ def test_joints_that_are_never_commanded_have_no_row_of_numbers() -> None:
     silent = found.joints[2]
     assert silent.before is silent.now is silent.lost is silent.interval is None
     assert state(silent) == "not commanded"
+
+
+BRAKES = replace(LEARNS, feedback=-0.8, gains=(1.0, 0.5), change_points=(40,))
+
+
+@pytest.mark.parametrize(
+    ("truth", "word"),
+    [
+        (Example((1.0, 0.5, 1.0), (20, 30), 40), "discard"),
+        (replace(BRAKES, n_episodes=60), "discard"),  # where K sees nothing
+        (replace(LEARNS, n_episodes=60), "check"),  # where K sees a change
+        (replace(DEAD, change_points=(20,), n_episodes=32), "discard"),
+        (Example((1.0,), (), 30), "keep"),
+    ],
+)
+def test_the_verdict_rests_on_the_tracker(truth: Example, word: str) -> None:
+    """The episodes to keep are those of the regime in force, as the truth has them."""
+    log = example(truth)
+    found = diagnose_log(log)
+    np.testing.assert_array_equal(found.regimes.labels, log.regime)
+    assert recommendation(found) == word
+    kept = np.concatenate([np.arange(*span) for span in found.regimes.keep])
+    np.testing.assert_array_equal(kept, np.flatnonzero(log.regime == log.regime[-1]))
+    last = found.regimes.regime(found.regimes.in_force)
+    assert ((last.low <= log.gain[-1]) & (log.gain[-1] <= last.high)).all()
+    if word == "discard":
+        assert advice(found).startswith("Keep episodes ")
+
+
+def test_a_log_too_short_for_the_tracker_falls_back_on_the_response() -> None:
+    log = example(Example((1.0, 0.3), (5,), 10, 15))  # 15 steps are too few to track
+    found = diagnose_log(log)
+    assert not found.regimes.is_ready
+    assert recommendation(found) == by_response(found) == "discard"
+    assert "needs 8 usable episodes" in advice(found)
+    assert "rests on the response alone" in advice(found)
+
+
+def test_the_tracker_overrules_a_selector_that_takes_a_policy_for_a_body() -> None:
+    found = diagnose_log(example(LEARNS))
+    assert by_response(found) == "check" and recommendation(found) == "keep"
+    words = advice(found)
+    assert words.startswith("Keep the old data: the actuator response did not change")
+    assert "The tracker sees one regime in 150 episodes." in words
+    assert "selector says discard" in words

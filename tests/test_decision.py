@@ -177,13 +177,13 @@ def test_gates_are_at_the_thresholds_of_the_paper() -> None:
 
 
 def test_a_close_call_says_so() -> None:
-    near = diagnose_log(example(Example((1.0, 0.6), (40,), n_steps=40)))
+    near = diagnose_log(example(Example((1.0, 0.6), (40,), n_steps=40)), tracker=False)
     assert near.decision.near and 0 < near.decision.share_beyond < 1
     assert "close call: m_hat passes its gate in" in advice(near)
-    recurring = diagnose_log(example(RECURRING))
+    recurring = diagnose_log(example(RECURRING), tracker=False)
     assert recurring.decision.near
     assert advice(recurring).endswith("close call: the AUC is 0.83, its gate 0.87.")
-    clear = diagnose_log(example())
+    clear = diagnose_log(example(), tracker=False)
     assert not clear.decision.near and clear.decision.share_beyond == 1
     assert "close" not in advice(clear)
 

@@ -54,6 +54,12 @@ def test_json_has_what_machines_need(run, small_log: Log, tmp_path: Path) -> Non
         "joint 1",
         "joint 2",
     ]
+    assert found["tracker"]["keep"] == [[12, 24]] and found["tracker"]["ready"]
+    assert found["tracker"]["labels"] == [0] * 12 + [1] * 12
+    assert [regime["id"] for regime in found["tracker"]["regimes"]] == [0, 1]
+    for low, high in found["tracker"]["regimes"][1]["interval"]:
+        assert low < 0.5 < high
+    assert found["tracker"]["changes"][0]["since"] == 12
     for joint in found["joints"]:
         low, high = joint["interval"]
         assert low < joint["lost"] < high and joint["changed"]
@@ -66,7 +72,8 @@ def test_one_dead_motor_is_named_in_every_view(run, tmp_path: Path) -> None:
     path, page = log_files.write("npz", example(truth), tmp_path), tmp_path / "p.html"
     _, out, _ = run("diagnose", path, "--html", page)
     found = diagnosis(run, path)
-    assert found["decision"] == "keep" and found["recommendation"] == "check"
+    assert found["decision"] == "keep" and found["recommendation"] == "discard"
+    assert found["tracker"]["regimes"][1]["changed"] == [j == 4 for j in range(6)]
     dead = found["joints"][4]
     assert dead["state"] == "changed" and dead["lost"] == pytest.approx(1, abs=0.05)
     low, high = (f"{100 * end:.0f}" for end in dead["interval"])
@@ -99,7 +106,9 @@ def test_the_terminal_has_a_table_and_advice(
         "note: guessed actions:",
         "0 to 11",
         "AUC discard 1.00 0.87",
-        "Discard the old data: the response changed at episode 12; actuator",
+        "Keep episodes 12 to 23: regime 1 is in force since episode 12 (all 3",
+        "The response changed at episode 12; actuator",
+        "1 12 to 23 keep all 3 actuators lost",
         "The paper's selector says discard",
         "Response is not gain",
     ):
@@ -219,8 +228,8 @@ def test_the_page_is_whole_and_needs_no_network(
     )
     assert run("diagnose", path, "--html", page)[0] == 0
     text = page.read_text()
-    assert text.count("<svg") == 5  # the mean, three joints, the plane
-    assert "Discard the old data" in text and "prefers-color-scheme: dark" in text
+    assert text.count("<svg") == 9  # regimes, gains, the mean, three joints, the plane
+    assert "Keep episodes 12 to 23" in text and "prefers-color-scheme: dark" in text
     for loader in ("<script", "<link", "<img", "@import", "url(http", " src="):
         assert loader not in text
     assert "default-src 'none'; style-src 'unsafe-inline'\"" in text

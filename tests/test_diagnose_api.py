@@ -84,10 +84,12 @@ def test_settings_reach_the_selector(small_log: Log) -> None:
 
 def test_notebooks_show_a_summary(small_log: Log) -> None:
     found = fallow.diagnose(small_log)
-    assert repr(found).startswith("<Diagnosis of example, seed 0: Discard the old data")
+    assert repr(found).startswith(
+        "<Diagnosis of example, seed 0: Keep episodes 12 to 23"
+    )
     page = found._repr_html_()
-    assert page.count("<table") == page.count("</table>") == 3
-    assert "joint 2" in page and "Discard the old data" in page
+    assert page.count("<table") == page.count("</table>") == 4
+    assert "joint 2" in page and "Keep episodes 12 to 23" in page
     for loader in ("<script", "<link", "<style", "<img", "url(", "http", "@import"):
         assert loader not in page
     styles = " ".join(re.findall(r'style="([^"]*)"', page))

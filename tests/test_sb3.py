@@ -21,10 +21,11 @@ from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
 from stable_baselines3.common.vec_env import VecNormalize  # noqa: E402
 
 from fallow.replay.adapters.sb3 import RuleReplayBuffer  # noqa: E402
+from fallow.replay.labeler import Tracked  # noqa: E402
 
 EXPECTED = {
     "replay_torch.py": "recency:window_transitions=400: squared error 0.000",
-    "replay_sb3.py": "102400 samples since the change, 25% stale",
+    "replay_sb3.py": "regime 1 since episode 15: gain 0.3",
 }
 
 
@@ -262,3 +263,57 @@ def test_dqn_learns() -> None:
     )
     model.learn(400)
     assert model.replay_buffer.replay.sampled().n_steps > 1000
+
+
+def push(buffer: Any, gains: list[float], seed: int = 0) -> None:
+    """One episode of two environments for each gain, of 40 steps; two joints."""
+    random = np.random.default_rng(seed)
+    for gain in gains:
+        velocity = np.zeros((2, 2))
+        for step in range(40):
+            action = random.uniform(-1, 1, (2, 2))
+            after = 0.9 * velocity + gain * action + random.normal(0, 0.1, (2, 2))
+            done = np.full(2, step == 39)
+            buffer.add(velocity, after, action, np.zeros(2), done, [{}, {}])
+            velocity = after
+
+
+def adaptive() -> Any:
+    box = spaces.Box(-np.inf, np.inf, (2,))
+    return RuleReplayBuffer(
+        *(10_000, box, spaces.Box(-1, 1, (2,)), "cpu", 2),
+        rule="adaptive:kappa_transitions=20",
+        seed=0,
+        tracked=Tracked("observation", "action"),
+    )
+
+
+def test_adaptive_finds_the_change_in_what_is_stored() -> None:
+    """Actions stand beside the observation they are taken at, in this layout."""
+    buffer = adaptive()
+    push(buffer, [1.0] * 12 + [0.4] * 6)
+    labels = buffer.replay.sampler.labeler.tracker.labels()
+    assert labels.tolist() == [0] * 24 + [1] * 12
+    gain = buffer.replay.sampler.labeler.tracker.regime.gain
+    np.testing.assert_allclose(gain, 0.4, atol=0.1)
+    buffer.replay.sampler.labeler.apply()
+    spans = buffer.replay.sampler.parts()[0]
+    assert spans.weight.max() == 1 and spans.weight.min() < 0.2
+
+
+def test_adaptive_is_pickled_with_its_tracker() -> None:
+    whole, cut = adaptive(), adaptive()
+    push(whole, [1.0] * 12 + [0.4] * 6)
+    push(cut, [1.0] * 12 + [0.4] * 6)
+    copied = pickle.loads(pickle.dumps(cut))
+    for buffer in (whole, copied):
+        push(buffer, [1.0] * 4, seed=1)
+    assert torch.equal(whole.sample(64).actions, copied.sample(64).actions)
+    trackers = [b.replay.sampler.labeler.tracker for b in (whole, copied)]
+    assert trackers[0].labels().tolist() == trackers[1].labels().tolist()
+    assert trackers[0].present == 0
+
+
+def test_adaptive_asks_for_the_columns() -> None:
+    with pytest.raises(FallowError, match="name their fields"):
+        plain("adaptive")

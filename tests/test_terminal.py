@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from conftest import EXAMPLES
 from terminal import in_terminal
 
 from fallow.cli.commands import Command
@@ -43,7 +44,7 @@ def check(ended, *words: str, code: int = 0) -> None:
 
 def test_every_command_is_tried_here() -> None:
     """A new one is added to the tests below."""
-    tried = "demo diagnose list report simulate status study train"
+    tried = "demo diagnose list report simulate status study track train"
     assert sorted(NAMES) == tried.split()
 
 
@@ -67,6 +68,18 @@ def test_simulate_and_diagnose(tmp_path) -> None:
     both = in_terminal("diagnose", tmp_path, "--html", tmp_path / "page.html")
     check(both, "h.fallow", "bad input", code=2)
     assert (tmp_path / "page.html").exists()
+
+
+def test_track_and_ctrl_c(tmp_path) -> None:
+    """A log that is complete, and one that is followed until Ctrl-C."""
+    history = EXAMPLES / "data" / "walker-gain.fallow"
+    check(in_terminal("track", history), "regime 1, new", "Keep episodes 28 to")
+    stopped = in_terminal(
+        *("track", history, "--follow", "--state", tmp_path / "state"),
+        interrupt=lambda seen: "regime 1, new" in seen,
+    )
+    check(stopped, "Keep episodes 28 to", "fallow: interrupted", code=130)
+    check(in_terminal("track", tmp_path / "no.csv"), "--follow waits", code=2)
 
 
 def test_the_walkers_demo(tmp_path) -> None:

@@ -67,7 +67,7 @@ class Commands:
         line = [command] if random.random() < 0.98 else []
         if command in FIRST and random.random() < 0.9:
             line.append(str(random.choice(FIRST[command])))
-        elif command in ("report", "status", "diagnose"):
+        elif command in ("report", "status", "diagnose", "track"):
             line.append(self._value(random, folder))
         for _ in range(random.integers(0, 5)):
             if random.random() < 0.1:
@@ -77,6 +77,8 @@ class Commands:
             line += [name, *(self._value(random, folder) for _ in range(n_values))]
         if command in ("train", "simulate", "demo", "study") and "--out" not in line:
             line += ["--out", str(folder / "out")]
+        if command == "track":
+            line += ["--idle-s", "0"]  # --follow would wait for ever
         shutil.rmtree(folder / "out", ignore_errors=True)
 
         def run() -> None:

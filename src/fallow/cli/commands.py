@@ -16,6 +16,7 @@ from fallow.cli.report import ReportCommand
 from fallow.cli.simulate import SimulateCommand
 from fallow.cli.status import StatusCommand
 from fallow.cli.study import StudyCommand
+from fallow.cli.track import TrackCommand
 from fallow.cli.train import TrainCommand
 from fallow.core.errors import FallowError, RunError
 from fallow.core.text import printable
@@ -54,6 +55,7 @@ Command = (
     | Annotated[SimulateCommand, tyro.conf.subcommand("simulate")]
     | Annotated[StatusCommand, tyro.conf.subcommand("status")]
     | Annotated[StudyCommand, tyro.conf.subcommand("study")]
+    | Annotated[TrackCommand, tyro.conf.subcommand("track")]
     | Annotated[TrainCommand, tyro.conf.subcommand("train")]
 )
 

@@ -6,13 +6,14 @@ from typing import Literal
 
 import tyro
 
+from fallow.cli.columns import ColumnOptions, use_one_thread
 
-@dataclass(frozen=True)
-class DiagnoseCommand:
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnoseCommand(ColumnOptions):
     """Did the actuators change, when, by how much, and should the old data go?
 
-    Exit codes: 0, and 2 for bad input; with --ci also 10 if the paper's selector
-    discards data.
+    Exit codes: 0, and 2 for bad input; with --ci also 10 if some episodes should go.
     """
 
     paths: tyro.conf.Positional[tuple[Path, ...]]
@@ -24,52 +25,27 @@ class DiagnoseCommand:
     html: Path | None = None
     """Write one self-contained page."""
     ci: bool = False
-    """Exit with 10 if the paper's selector discards the data of a log."""
-    velocity: str | None = None
-    """Velocity columns: names, places (11:17) or both (qvel[3:9]); else guessed."""
-    action: str | None = None
-    """Action columns, likewise, in the order of the velocities they drive."""
-    position: str | None = None
-    """Position columns, whose differences are the velocities, where none are logged."""
-    episode: str | None = None
-    """The column that numbers the episodes."""
-    time: str | None = None
-    """The column of times in seconds."""
-    episode_steps: int | None = None
-    """Cut a recording without episodes into pieces of so many rows."""
-    lag_ms: float | None = None
-    """How long commands act after they are logged (MCAP, ROS); else estimated."""
-    max_memory: str | None = None
-    """Refuse logs that need more, e.g. 4GiB; else a quarter of the memory."""
+    """Exit with 10 if some episodes of a log should go."""
+    tracker: bool = True
+    """Let the verdict rest on the online tracker, not on the response alone."""
     scale: Literal["mad", "mad_normal"] = "mad"
     """Unit of the standardised series; mad_normal is 1.4826 times larger."""
     stale_by: Literal["mean", "any-joint"] = "mean"
     """A segment is stale if z is above 3 in the mean response, or in any joint."""
 
     def run(self) -> int:
+        use_one_thread()
         from fallow.console.progress import track
-        from fallow.core.sizes import parse_size
         from fallow.diagnosis.pipeline import diagnose_all, exit_code
-        from fallow.logs.columns import Columns
 
-        limit = parse_size(self.max_memory, "--max-memory") if self.max_memory else None
-        columns = Columns(
-            velocity=self.velocity,
-            action=self.action,
-            episode=self.episode,
-            time=self.time,
-            episode_steps=self.episode_steps,
-            position=self.position,
-            lag_ms=self.lag_ms,
-            max_memory_bytes=limit,
-        )
         results = diagnose_all(
             self.paths,
-            columns,
+            self.columns(),
             track,
             variant=self.variant,
             scale=self.scale,
             stale_by=self.stale_by.replace("-", "_"),
+            tracker=self.tracker,
         )
         if self.html is not None:
             from fallow.core import files

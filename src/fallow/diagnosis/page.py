@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from fallow.diagnosis import figures, tables
+from fallow.diagnosis import figures, regime_page, tables
 from fallow.diagnosis.changes import (
     ABRUPT_Z,
     GONE_EFFECT,
@@ -19,16 +19,18 @@ from fallow.diagnosis.changes import (
 )
 from fallow.diagnosis.phrases import (
     CAVEAT,
-    VERBS,
     advice,
     caveats,
     head,
     notes,
     reasons,
+    verb,
 )
 from fallow.diagnosis.pipeline import Diagnosis, Failure
 from fallow.diagnosis.recommendation import recommendation
+from fallow.diagnosis.regime_phrases import regimes_table
 from fallow.diagnosis.segments import MIN_SEGMENT, PENALTY_FACTOR, Z_LIMIT
+from fallow.diagnosis.text_table import TextTable
 from fallow.views.page import render_template
 from fallow.views.plotting import as_svg
 
@@ -73,11 +75,17 @@ def summary(diagnosis: Diagnosis) -> str:
         caveats=caveats(diagnosis),
         notes=notes(diagnosis),
         tables=[
+            *_summary_regimes(diagnosis),
             tables.stretches_table(diagnosis),
             tables.joints_table(diagnosis),
             tables.gates_table(diagnosis),
         ],
     )
+
+
+def _summary_regimes(diagnosis: Diagnosis) -> list[TextTable]:
+    found = diagnosis.regimes
+    return [regimes_table(found)] if found is not None and found.is_ready else []
 
 
 def _svg(figure: Figure, label: str) -> Markup:
@@ -104,7 +112,8 @@ def _view(diagnosis: Diagnosis) -> dict[str, Any]:
         "decision": decision,
         "truth": diagnosis.truth,
         "recommendation": recommendation(diagnosis),
-        "verb": VERBS[recommendation(diagnosis)],
+        "verb": verb(diagnosis),
+        "regimes": _regimes(diagnosis),
         "reasons": reasons(diagnosis),
         "notes": notes(diagnosis),
         "stretches": tables.stretches_table(diagnosis),
@@ -114,6 +123,13 @@ def _view(diagnosis: Diagnosis) -> dict[str, Any]:
         "traces": traces,
         "n_hidden": len(log.actuators) - len(decision.response.silent) - len(shown),
     }
+
+
+def _regimes(diagnosis: Diagnosis) -> Markup | None:
+    found, truth = diagnosis.regimes, diagnosis.truth
+    if found is None:
+        return None
+    return regime_page.section(found, truth.change_points if truth else ())
 
 
 def _mean_name(diagnosis: Diagnosis) -> str:

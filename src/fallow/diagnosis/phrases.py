@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from fallow.diagnosis import regime_phrases
 from fallow.diagnosis.changes import SMALL_EFFECT
 from fallow.diagnosis.decision import Decision
 from fallow.diagnosis.joints import JointResponse
@@ -40,12 +41,31 @@ MOST_NAMED = 3
 
 def advice(diagnosis: Diagnosis) -> str:
     """The recommendation, what happened, and the selector's verdict, in sentences."""
-    return f"{VERBS[recommendation(diagnosis)]}: {reasons(diagnosis)}"
+    return f"{verb(diagnosis)}: {reasons(diagnosis)}"
+
+
+def verb(diagnosis: Diagnosis) -> str:
+    """What to do, in a few words."""
+    found, word = diagnosis.regimes, recommendation(diagnosis)
+    if word == "discard" and found is not None and found.is_ready:
+        return f"Keep episodes {regime_phrases.spans_text(found.keep)}"
+    return VERBS[word]
 
 
 def reasons(diagnosis: Diagnosis) -> str:
     """The advice without the recommendation."""
-    return " ".join([f"{_finding(diagnosis)}.", *_remarks(diagnosis)])
+    finding, found = f"{_finding(diagnosis)}.", diagnosis.regimes
+    remarks = _remarks(diagnosis)
+    if found is None:
+        return " ".join([finding, *remarks])
+    tracked = regime_phrases.finding(found)
+    if found.is_ready and recommendation(diagnosis) == "discard":
+        return " ".join([tracked, _sentence(finding), *remarks])
+    return " ".join([finding, _sentence(tracked), *remarks])
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def selector(decision: Decision) -> str:

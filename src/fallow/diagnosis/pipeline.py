@@ -21,6 +21,7 @@ from fallow.diagnosis.changes import (
 )
 from fallow.diagnosis.decision import Decision, decide
 from fallow.diagnosis.joints import JointResponse, joints_of
+from fallow.diagnosis.regimes import Regimes, regimes_of
 from fallow.diagnosis.segments import Segment, segments_of
 from fallow.diagnosis.truth import Truth, truth_of
 from fallow.logs.log import Log
@@ -32,11 +33,18 @@ KEEP, BAD_INPUT, DISCARD = 0, 2, 10
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis:
-    """One log, the selector's decision, and the changes of each actuator's response."""
+    """One log, its regimes, the selector's decision, and each actuator's response."""
 
     log: Log
     decision: Decision
     truth: Truth | None
+    uses_tracker: bool = True
+    """Whether the verdict rests on the tracker's regimes."""
+
+    @cached_property
+    def regimes(self) -> Regimes | None:
+        """What the online tracker made of the log; None if it is not used."""
+        return regimes_of(self.log) if self.uses_tracker else None
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
@@ -123,11 +131,12 @@ def diagnose(
         episode: the column that numbers the episodes.
         time: the column of times in seconds.
         episode_steps: cuts a recording without episodes into pieces of so many rows.
-        **options: other fields of `fallow.logs.columns.Columns`, and `variant`, `scale`
-            and `stale_by`, as for `fallow diagnose`.
+        **options: other fields of `fallow.logs.columns.Columns`, and `variant`,
+            `scale`, `stale_by` and `tracker`, as for `fallow diagnose`.
 
     Returns:
-        The changes found, what each actuator lost, and the selector's decision.
+        The regimes and changes found, what each actuator lost, and the selector's
+        decision.
 
     Raises:
         FallowError: one sentence on what is wrong with the log.
@@ -141,15 +150,20 @@ def diagnose(
 
 
 def diagnose_log(
-    log: Log, variant: str = "joint", scale: str = "mad", stale_by: str = "mean"
+    log: Log,
+    variant: str = "joint",
+    scale: str = "mad",
+    stale_by: str = "mean",
+    tracker: bool = True,
 ) -> Diagnosis:
-    """Diagnose a log that is in memory.
+    """Diagnose a log that is in memory; without `tracker` by its response alone.
 
     Raises:
         FallowError: one sentence that begins with the log's source.
     """
     try:
-        return Diagnosis(log, decide(log, variant, scale, stale_by), truth_of(log))
+        decision = decide(log, variant, scale, stale_by)
+        return Diagnosis(log, decision, truth_of(log), tracker)
     except FallowError as error:
         if str(error).startswith(log.source):
             raise
@@ -157,7 +171,7 @@ def diagnose_log(
 
 
 def diagnose_all(
-    paths: Sequence[Path], columns: Columns, track: Track = untracked, **settings: str
+    paths: Sequence[Path], columns: Columns, track: Track = untracked, **settings: Any
 ) -> list[Diagnosis | Failure]:
     """Diagnose every log below some paths; among several, a bad one is a `Failure`.
 
@@ -179,22 +193,25 @@ def diagnose_all(
 
 
 def exit_code(results: Iterable[Diagnosis | Failure], ci: bool) -> int:
-    """2 if a log was bad; with `ci`, 10 if the selector discards data; else 0."""
+    """2 if a log was bad; with `ci`, 10 if some episodes are to go; else 0."""
+    from fallow.diagnosis.recommendation import recommendation
+
     results = list(results)
     if any(isinstance(result, Failure) for result in results):
         return BAD_INPUT
-    if ci and any(isinstance(r, Diagnosis) and r.decision.discard for r in results):
-        return DISCARD
-    return KEEP
+    found = [recommendation(r) for r in results if ci and isinstance(r, Diagnosis)]
+    return DISCARD if "discard" in found else KEEP
 
 
 def _result(
-    path: Path | Failure, columns: Columns, settings: dict[str, str]
+    path: Path | Failure, columns: Columns, settings: dict[str, Any]
 ) -> Diagnosis | Failure:
     if isinstance(path, Failure):
         return path
     try:
-        return diagnose_log(read_log(path, columns), **settings)
+        found = diagnose_log(read_log(path, columns), **settings)
+        _ = found.regimes  # while progress is shown
+        return found
     except (FallowError, OSError) as error:
         return Failure.of(path, error)
 

@@ -1,4 +1,4 @@
-"""What to do with the old data: the selector's verdict, checked against the joints."""
+"""What to do with the old data: the tracker's verdict, checked against the response."""
 
 from collections.abc import Sequence
 
@@ -12,6 +12,25 @@ from fallow.replay.staleness import interval_auc
 
 
 def recommendation(diagnosis: Diagnosis) -> str:
+    """`keep` all episodes, `discard` some, or `check` before you decide.
+
+    It rests on the tracker: episodes of another regime than that in force are
+    discarded. `check` where the response of a joint changed its sign, or where the
+    tracker sees one regime and the response says that the old data should go. Without
+    a tracker, or in a log too short for it, it is `by_response`.
+    """
+    found = diagnosis.regimes
+    if found is None or not found.is_ready:
+        return by_response(diagnosis)
+    if reversed_joints(diagnosis):
+        return "check"
+    if found.discards:
+        return "discard"
+    contradicted = by_response(diagnosis) == "discard" or hidden_loss(diagnosis)
+    return "check" if contradicted else "keep"
+
+
+def by_response(diagnosis: Diagnosis) -> str:
     """`keep`, `discard`, or `check` where the selector and the joints disagree.
 
     They disagree if the selector discards although the response did not change abruptly

@@ -19,6 +19,7 @@ from fallow.diagnosis.decision import Decision, Gate
 from fallow.diagnosis.phrases import advice
 from fallow.diagnosis.pipeline import Diagnosis, Failure
 from fallow.diagnosis.recommendation import recommendation, state
+from fallow.diagnosis.regimes import Regimes, SeenRegime
 from fallow.diagnosis.segments import MIN_SEGMENT, PENALTY_FACTOR, Z_LIMIT
 
 
@@ -34,7 +35,10 @@ def as_json(result: Diagnosis | Failure) -> dict[str, Any]:
     if isinstance(result, Failure):
         return {"path": result.source, "error": result.reason}
     found: dict[str, Any] = plain(
-        _log(result) | _selector(result.decision) | _changes(result)
+        _log(result)
+        | _selector(result.decision)
+        | _changes(result)
+        | {"tracker": _tracker(result.regimes)}
     )
     return found
 
@@ -94,6 +98,35 @@ def _changes(diagnosis: Diagnosis) -> dict[str, Any]:
         "stretches": [vars(stretch) for stretch in diagnosis.stretches],
         "boundaries": [_boundary(boundary) for boundary in diagnosis.boundaries],
         "joints": [vars(j) | {"state": state(j)} for j in diagnosis.joints],
+    }
+
+
+def _tracker(found: Regimes | None) -> dict[str, Any] | None:
+    """The regimes; `keep` has [start, stop) of the episodes of the one in force."""
+    if found is None:
+        return None
+    return {
+        "ready": found.is_ready,
+        "state": found.state,
+        "regime": found.in_force,
+        "certainty": found.certainty,
+        "labels": found.labels,
+        "keep": found.keep,
+        "changes": [vars(change) for change in found.changes],
+        "regimes": [_regime(regime) for regime in found.seen],
+        "n_skipped": found.n_skipped,
+    }
+
+
+def _regime(regime: SeenRegime) -> dict[str, Any]:
+    ends = zip(regime.low, regime.high, strict=True)
+    return {
+        "id": regime.id,
+        "gain": regime.gain,
+        "interval": [list(pair) for pair in ends],
+        "changed": regime.changed,
+        "explained": regime.explained,
+        "calibrated": regime.calibrated,
     }
 
 

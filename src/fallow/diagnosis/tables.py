@@ -1,7 +1,6 @@
 """The tables of a diagnosis as text, for the terminal, the page and notebooks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +9,9 @@ from fallow.diagnosis.changes import relative_change
 from fallow.diagnosis.phrases import interval, lost
 from fallow.diagnosis.pipeline import Diagnosis, Failure
 from fallow.diagnosis.recommendation import recommendation, state
+from fallow.diagnosis.regime_phrases import spans_text
+from fallow.diagnosis.text_table import TextTable
 from fallow.views.numbers import listed, number
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """Column heads and rows of text, none of it escaped."""
-
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def stretches_table(diagnosis: Diagnosis) -> TextTable:
@@ -102,17 +95,19 @@ def segments_table(diagnosis: Diagnosis) -> TextTable:
 
 def overview_table(results: Sequence[Diagnosis | Failure]) -> TextTable:
     """One row for each log."""
-    heads = ("log", "advice", "changes at", "actuators changed", "AUC", "m_hat")
+    heads = tuple(["log", "advice", "keep episodes", "changes at", "actuators changed"])
+    heads += ("AUC", "m_hat")
     rows = []
     for result in results:
         if isinstance(result, Failure):
-            rows.append((result.name, "bad input", "", "", "", "", ""))
+            rows.append((result.name, "bad input", *[""] * len(heads)))
             continue
         decision = result.decision
         rows.append(
             (
                 Path(result.log.source).name,
                 recommendation(result),
+                _kept(result),
                 listed(tuple(change.episode for change in result.changes), 4),
                 listed(tuple(j.index for j in result.joints if j.changed), 6),
                 number(decision.auc.value),
@@ -121,6 +116,14 @@ def overview_table(results: Sequence[Diagnosis | Failure]) -> TextTable:
             )
         )
     return TextTable((*heads, "the paper's selector"), tuple(rows))
+
+
+def _kept(diagnosis: Diagnosis) -> str:
+    """The episodes of the regime in force, as the tracker says."""
+    found = diagnosis.regimes
+    if found is None or not found.is_ready:
+        return "–"
+    return spans_text(found.keep) if found.discards else "all"
 
 
 def _response(k: float | None) -> str:

@@ -9,7 +9,8 @@ from rich.text import Text
 from fallow.diagnosis import tables
 from fallow.diagnosis.phrases import advice, caveats, head, notes
 from fallow.diagnosis.pipeline import Diagnosis, Failure
-from fallow.diagnosis.tables import TextTable
+from fallow.diagnosis.regime_phrases import gains_table, regimes_table
+from fallow.diagnosis.text_table import TextTable
 
 
 def show(results: Sequence[Diagnosis | Failure], console: Console) -> None:
@@ -31,6 +32,7 @@ def in_full(diagnosis: Diagnosis) -> RenderableType:
     return Group(
         Text(f"{diagnosis.log.source}: {head(diagnosis.log)}"),
         *(Text(f"note: {note}") for note in notes(diagnosis)),
+        *_regimes(diagnosis),
         Text(),
         _rendered(tables.stretches_table(diagnosis)),
         Text(),
@@ -42,6 +44,17 @@ def in_full(diagnosis: Diagnosis) -> RenderableType:
         Text(advice(diagnosis), style="bold"),
         *(Text(caveat, style="dim") for caveat in caveats(diagnosis)),
     )
+
+
+def _regimes(diagnosis: Diagnosis) -> list[RenderableType]:
+    """The tracker's regimes, where it had enough episodes."""
+    found = diagnosis.regimes
+    if found is None or not found.is_ready:
+        return []
+    shown: list[RenderableType] = [Text(), _rendered(regimes_table(found))]
+    if found.in_force:
+        shown += [Text(), _rendered(gains_table(found))]
+    return shown
 
 
 def overview(results: Sequence[Diagnosis | Failure]) -> RenderableType:

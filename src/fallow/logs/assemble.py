@@ -1,5 +1,7 @@
 """From a table and a choice of columns to a log."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from fallow.core.errors import FallowError
@@ -21,8 +23,7 @@ def assemble(table: LogTable, columns: Columns, budget: Budget | None = None) ->
         FallowError: columns cannot be chosen, or do not fit together.
     """
     chosen = choose(table, columns)
-    pair = table.pair or (lambda chosen: _rows(table, chosen, budget))
-    paired = pair(chosen)
+    paired = pair_up(table, chosen, budget)
     n_transitions = paired.n_velocities - 1
     start_step = table.start_step
     if start_step is None or len(start_step) != len(n_transitions):
@@ -32,14 +33,29 @@ def assemble(table: LogTable, columns: Columns, budget: Budget | None = None) ->
         source=table.source,
         format=table.format,
         actuators=names(table, chosen.action),
-        velocity=_numbers(table, "velocity", paired.velocity),
-        action=_numbers(table, "action", paired.action),
+        velocity=paired.velocity,
+        action=paired.action,
         n_transitions=n_transitions,
         start_step=start_step,
         control_step_s=step_s,
         regime=table.regime,
         gain=_gain(table, len(chosen.action)),
         notes=table.notes + chosen.notes + paired.notes,
+    )
+
+
+def pair_up(table: LogTable, chosen: Chosen, budget: Budget | None = None) -> Paired:
+    """The chosen columns, velocities lined up with actions; they may hold NaN.
+
+    Raises:
+        FallowError: they do not fit together, or are no numbers.
+    """
+    pair = table.pair or (lambda chosen: _rows(table, chosen, budget))
+    paired = pair(chosen)
+    return replace(
+        paired,
+        velocity=_numbers(table, "velocity", paired.velocity),
+        action=_numbers(table, "action", paired.action),
     )
 
 

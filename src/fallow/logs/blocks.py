@@ -40,7 +40,11 @@ class Scan:
 
 
 def read(path: Path, magic: bytes, scan: Scan) -> Iterator[bytes]:
-    """Yield the payloads of all good blocks, keeping `scan` up to date."""
+    """Yield the payloads of all good blocks, keeping `scan` up to date.
+
+    A scan that has read a part of the file continues after it.
+    """
+    scan.damage, scan.cut_short = "", False
     with path.open("rb") as file:
         start = file.read(len(magic))
         if start != magic:
@@ -48,7 +52,8 @@ def read(path: Path, magic: bytes, scan: Scan) -> Iterator[bytes]:
                 f"{path} is not a Fallow history: it begins with {start!r} and must "
                 f"begin with {magic!r}"
             )
-        scan.good_bytes = len(magic)
+        scan.good_bytes = max(scan.good_bytes, len(magic))
+        file.seek(scan.good_bytes)
         size = os.fstat(file.fileno()).st_size
         while scan.good_bytes < size:
             payload = _next_block(file, size, scan)

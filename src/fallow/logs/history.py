@@ -275,15 +275,25 @@ def _episodes(
 ) -> Iterator[Episode]:
     for number, payload in enumerate(payloads):
         try:
-            arrays = load(payload)
-            world, start_frame = (int(n) for n in arrays.pop("place"))
-            episode = Episode(**arrays, world=world, start_frame=start_frame)
-            _check_shapes(episode, header)
-        except (SafetensorError, KeyError, TypeError, ValueError) as error:
-            raise FallowError(
-                f"{path}: block {number + 1} is no episode: {error}"
-            ) from None
-        yield episode
+            yield episode_of(payload, header)
+        except FallowError as error:
+            raise FallowError(f"{path}: block {number + 1} {error}") from None
+
+
+def episode_of(payload: bytes, header: Header) -> Episode:
+    """The episode of one block.
+
+    Raises:
+        FallowError: the block holds something else.
+    """
+    try:
+        arrays = load(payload)
+        world, start_frame = (int(n) for n in arrays.pop("place"))
+        episode = Episode(**arrays, world=world, start_frame=start_frame)
+        _check_shapes(episode, header)
+    except (SafetensorError, KeyError, TypeError, ValueError, FallowError) as error:
+        raise FallowError(f"is no episode: {error}") from None
+    return episode
 
 
 def _check_shapes(episode: Episode, header: Header) -> None:

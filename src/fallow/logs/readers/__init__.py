@@ -107,10 +107,10 @@ def logs_in(paths: tuple[Path, ...]) -> list[Path]:
     """
     found: list[Path] = []
     for path in map(resolved, paths):
-        if not path.is_dir() or _is_log(path):
+        if not path.is_dir() or is_log(path):
             found.append(path)
             continue
-        inside = [p for p in sorted(path.iterdir()) if _is_log(p)]
+        inside = [p for p in sorted(path.iterdir()) if is_log(p)]
         if not inside:
             raise FallowError(
                 f"{printable(str(path))} holds no log of a known format; known: "
@@ -120,7 +120,8 @@ def logs_in(paths: tuple[Path, ...]) -> list[Path]:
     return found
 
 
-def _is_log(path: Path) -> bool:
+def is_log(path: Path) -> bool:
+    """Whether a path is a log of a known format."""
     head = head_of(path)
     return any(_matches(reader, path, head) for reader in READERS.values())
 

@@ -32,15 +32,29 @@ def episode_lengths(
     known = list(names)
     if columns.episode_steps is not None:
         return pieces(n_rows, columns.episode_steps)
+    number, ends = episode_columns(source, known, columns)
+    if number is not None:
+        return runs(source, column(number))
+    return ended(np.logical_or.reduce([column(name).astype(bool) for name in ends]))
+
+
+def episode_columns(
+    source: str, names: list[str], columns: Columns
+) -> tuple[str | None, list[str]]:
+    """The column that numbers episodes; without one, the flags at their last rows.
+
+    Raises:
+        FallowError: there is neither.
+    """
     if columns.episode is not None:
-        return runs(source, column(_known(known, columns.episode, "--episode")))
-    by_name = {name.lower(): name for name in reversed(known)}
+        return _known(names, columns.episode, "--episode"), []
+    by_name = {name.lower(): name for name in reversed(names)}
     for name in EPISODE_NAMES:
         if name in by_name:
-            return runs(source, column(by_name[name]))
-    ends = [column(by_name[name]).astype(bool) for name in END_NAMES if name in by_name]
+            return by_name[name], []
+    ends = [by_name[name] for name in END_NAMES if name in by_name]
     if ends:
-        return ended(np.logical_or.reduce(ends))
+        return None, ends
     raise FallowError(
         f"{source} does not say where episodes end; name the column that numbers them "
         "with --episode, or cut the recording into pieces with --episode-steps"

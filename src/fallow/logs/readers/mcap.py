@@ -1,5 +1,6 @@
 """MCAP recordings of joint states and commands, in ROS 2's CDR, ROS 1's or JSON."""
 
+import contextlib
 import io
 import zlib
 from collections.abc import Iterator
@@ -47,6 +48,12 @@ def open_mcap(path: Path, collector: Collector, budget: Budget) -> None:
                 if channel is None:
                     raise FallowError(f"{path} has a message without its channel")
                 _add(collector, channel, schemas.get(channel.schema_id), record)
+
+
+def open_unfinished(path: Path, collector: Collector, budget: Budget) -> None:
+    """The same of a file that is being written, as far as it goes."""
+    with contextlib.suppress(needs("mcap.exceptions", "mcap").EndOfFile):
+        open_mcap(path, collector, budget)
 
 
 def _add(collector: Collector, channel: Any, schema: Any, message: Any) -> None:

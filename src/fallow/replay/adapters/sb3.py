@@ -8,9 +8,13 @@
     model.replay_buffer.replay.sampled()   # what the updates were made on
 
 A row is a whole transition, so samples are sequences of one step. `info["regime"]`, as
-`fallow.dynamics.gym` gives it, labels episodes for the rules that read regimes.
+`fallow.dynamics.gym` gives it, labels episodes for the rules that read regimes. The
+rule `adaptive` labels them itself, from the velocities and actions that are stored:
+
+    replay_buffer_kwargs={"rule": "adaptive", "tracked": Tracked("observation[8:14]")}
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +27,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from fallow.core.errors import FallowError
 from fallow.replay.adapters.packing import pack, unpack
 from fallow.replay.buffer import Buffer
+from fallow.replay.labeler import Tracked
 from fallow.replay.rules import Rule
 from fallow.replay.storage import Field
 
@@ -46,6 +51,8 @@ class RuleReplayBuffer(ReplayBuffer):
         rule: what is kept and how it is sampled.
         seed: of samples; None takes one from NumPy's global generator, which
             Stable-Baselines3 seeds with the model's seed.
+        tracked: which columns of `observation` are the velocities that the columns of
+            `action` drive, for the rule `adaptive`.
     """
 
     replay: Buffer
@@ -53,7 +60,7 @@ class RuleReplayBuffer(ReplayBuffer):
     pos: int
     full: bool
 
-    def __init__(  # noqa: PLR0913 (the parameters of Stable-Baselines3, and two)
+    def __init__(  # noqa: PLR0913 (the parameters of Stable-Baselines3, and three)
         self,
         buffer_size: int,
         observation_space: spaces.Space,
@@ -64,6 +71,7 @@ class RuleReplayBuffer(ReplayBuffer):
         handle_timeout_termination: bool = True,
         rule: str | Rule = "passive",
         seed: int | None = None,
+        tracked: Tracked | None = None,
     ) -> None:
         _check(observation_space, optimize_memory_usage)
         # past ReplayBuffer's own, which would allocate a second set of arrays
@@ -74,6 +82,7 @@ class RuleReplayBuffer(ReplayBuffer):
         self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
         self._seed = np.random.randint(2**31) if seed is None else seed  # noqa: NPY002
+        self._tracked = tracked and replace(tracked, action_leads=False)
         self._fields = self._make_fields()
         self._make_replay(Rule.parse(rule))
 
@@ -90,7 +99,14 @@ class RuleReplayBuffer(ReplayBuffer):
 
     def _make_replay(self, rule: Rule) -> None:
         capacity = self.buffer_size * self.n_envs
-        self.replay = Buffer(self._fields, self.n_envs, capacity, rule, self._seed)
+        self.replay = Buffer(
+            self._fields,
+            self.n_envs,
+            capacity,
+            rule,
+            self._seed,
+            tracked=self._tracked,
+        )
         self._is_first = np.ones(self.n_envs, bool)
 
     def size(self) -> int:

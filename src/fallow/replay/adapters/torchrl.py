@@ -9,11 +9,17 @@
 
 The bytes stay in TorchRL's storage; the pair shares a Fallow buffer without fields, of
 which only ledger and sampler work. Each item is one step of a stream, so samples are
-single transitions. Rows come in chunks of 64 with one in reserve: a storage of n
-rows always holds the newest n - 127 or more.
+single transitions. Rows come in chunks of 64 with two in reserve: a storage of n
+rows always holds the newest n - 191 or more.
+
+The rule `adaptive` tracks the body from the items themselves; their ("next", "done")
+says where episodes end:
+
+    RuleSampler("adaptive", tracked=Tracked("observation[8:14]", "action"))
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +32,20 @@ from torchrl.data.replay_buffers.writers import Writer
 
 from fallow.core.errors import FallowError
 from fallow.replay.adapters.packing import FILE, pack, unpack
+from fallow.replay.adapters.tracked_items import (
+    UNTRACKED,
+    TrackedItems,
+    TrackedStep,
+)
 from fallow.replay.buffer import Buffer, Ticket
+from fallow.replay.labeler import Tracked
 from fallow.replay.ledger import CHUNK
 from fallow.replay.rules import Rule
 
 STREAM = 0
 """All items are steps of one world."""
+RESERVE = 2
+"""Chunks that a ledger of one world has beyond its capacity."""
 
 
 class RuleSampler(Sampler):
@@ -41,10 +55,18 @@ class RuleSampler(Sampler):
         rule: what is kept and how it is sampled.
         seed: of samples; None takes one from torch's global generator. The replay
             buffer's own generator is not used.
+        tracked: which keys and columns of an item are velocities and the actions that
+            drive them, for the rule `adaptive`.
     """
 
-    def __init__(self, rule: str | Rule = "passive", seed: int | None = None) -> None:
+    def __init__(
+        self,
+        rule: str | Rule = "passive",
+        seed: int | None = None,
+        tracked: Tracked | None = None,
+    ) -> None:
         self._rule = Rule.parse(rule)
+        self.tracked = None if tracked is None else TrackedItems(tracked)
         self._seed = int(torch.randint(2**31, ())) if seed is None else seed
         self._n_rows = 0
         self._replay: Buffer | None = None
@@ -66,19 +88,22 @@ class RuleSampler(Sampler):
                 f"the sampler keeps the ledger of a storage with {self._n_rows:,} rows "
                 f"and was given one with {n_rows:,}; make a pair for each"
             )
-        if n_rows < 2 * CHUNK:
+        if n_rows < (RESERVE + 1) * CHUNK:
             raise FallowError(
-                f"the storage has {n_rows} rows and a rule needs {2 * CHUNK} or more; "
-                "make it larger"
+                f"the storage has {n_rows} rows and a rule needs "
+                f"{(RESERVE + 1) * CHUNK} or more; make it larger"
             )
         if self._replay is None:
             self._replay = self._make_replay(n_rows)
             self._n_rows = n_rows
 
     def _make_replay(self, n_rows: int) -> Buffer:
-        capacity = (n_rows // CHUNK - 1) * CHUNK
+        capacity = (n_rows // CHUNK - RESERVE) * CHUNK
         try:
-            return Buffer({}, 1, capacity, self._rule, self._seed)
+            if self.tracked is None:
+                return Buffer({}, 1, capacity, self._rule, self._seed)
+            fields, tracked = self.tracked.fields, self.tracked.tracked
+            return Buffer(fields, 1, capacity, self._rule, self._seed, tracked=tracked)
         except FallowError as error:
             raise FallowError(
                 f"{error}. A storage of {n_rows:,} rows always holds the newest "
@@ -156,7 +181,8 @@ class RuleWriter(Writer):
 
     def add(self, data: Any) -> int:
         """Write one item; returns its index."""
-        row = int(self._advance(1)[0])
+        one = data[None] if is_tensor_collection(data) else data
+        row = int(self._advance(1, one)[0])
         self._write(row, data, row)
         return row
 
@@ -167,7 +193,7 @@ class RuleWriter(Writer):
                 f"extend was given a {type(data).__name__}; give it a tensordict, a "
                 "tensor or a list of items"
             )
-        rows = self._advance(len(data))
+        rows = self._advance(len(data), data)
         index = written = torch.as_tensor(rows, dtype=torch.long)
         kept = _last_of_each(rows)
         if len(kept) < len(rows):
@@ -175,16 +201,21 @@ class RuleWriter(Writer):
         self._write(written, data, int(rows.max()))
         return index
 
-    def _advance(self, n: int) -> np.ndarray:
+    def _advance(self, n: int, data: Any) -> np.ndarray:
         """The rows of the next n items."""
         if n == 0:
             raise FallowError("extend was given no items; give it 1 or more")
-        replay, first = self.sampler.replay, np.zeros(1, bool)
+        replay, tracked = self.sampler.replay, self.sampler.tracked
+        steps: Iterator[TrackedStep] = itertools.repeat(UNTRACKED, n)
+        if tracked is not None:
+            steps = tracked.steps(data)
         rows = np.zeros(n, np.int64)
-        for item in range(n):  # each in turn: its row may be given up for a later one
-            replay.add(is_first=first)
+        for item, step in enumerate(steps):  # its row may be given up for a later one
+            replay.add(np.array([step.is_first]), None, **step.fields)
             serial = np.array([replay.ledger.heads[STREAM] - 1])
             rows[item] = replay.ledger.rows(np.array([STREAM]), serial)[0]
+            if step.is_last:
+                replay.end_episode(STREAM)
         self._write_count += n
         return rows
 
