@@ -13,7 +13,7 @@ from fallow.core.text import printable
 from fallow.diagnosis.regime_phrases import event, opening
 from fallow.diagnosis.regimes import Follower, Regimes, require_alike
 from fallow.diagnosis.serialize import plain
-from fallow.logs.following import Following, Part
+from fallow.logs.following import Following, FollowedItem
 from fallow.logs.growing import STDIN, LoggedEpisode
 from fallow.tracking import TrackerConfig, TrackerUpdate
 
@@ -86,7 +86,7 @@ class LogFollower:
             self._known[name] = n if is_same and source != STDIN else 0
         return count <= self._known[name]
 
-    def _report(self, part: Part) -> Report:
+    def _report(self, part: FollowedItem) -> Report:
         source = printable(str(part.source))
         try:
             if part.episode is None:

@@ -30,7 +30,7 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True)
-class Part:
+class FollowedItem:
     """Something that was read: an episode of a log, or a log that cannot be read."""
 
     source: Path
@@ -57,7 +57,7 @@ class Following:
     _sources: dict[Path, Growing] = field(default_factory=dict)
     _done: set[Path] = field(default_factory=set)
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[FollowedItem]:
         is_found, waits = False, self.follow
         heard = time.monotonic()
         while True:
@@ -76,19 +76,19 @@ class Following:
             listed = ", ".join(printable(str(path), 100) for path in self.paths)
             raise FallowError(f"there is no log of a known format at {listed}")
 
-    def _read(self, path: Path, is_final: bool) -> Iterator[Part]:
+    def _read(self, path: Path, is_final: bool) -> Iterator[FollowedItem]:
         """New episodes of one log; a bad one in a folder is reported and left."""
         try:
             if path not in self._sources:
                 self._sources[path] = growing(path, self.columns)
             source = self._sources[path]
             for episode in source.read(is_final):
-                yield Part(path, episode, format=source.format)
+                yield FollowedItem(path, episode, format=source.format)
         except (FallowError, OSError) as error:
             if path in self.paths:
                 raise
             self._done.add(path)
-            yield Part(path, None, printable(str(error)))
+            yield FollowedItem(path, None, printable(str(error)))
             return
         if is_final or source.is_over:
             self._done.add(path)
