@@ -13,7 +13,7 @@ from fallow.core.text import printable
 from fallow.diagnosis.regime_phrases import event, opening
 from fallow.diagnosis.regimes import Follower, Regimes, require_alike
 from fallow.diagnosis.serialize import plain
-from fallow.logs.following import Following, FollowedItem
+from fallow.logs.following import FollowedItem, Following
 from fallow.logs.growing import STDIN, LoggedEpisode
 from fallow.tracking import TrackerConfig, TrackerUpdate
 
