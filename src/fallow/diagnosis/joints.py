@@ -23,7 +23,8 @@ class JointResponse:
     now: float | None
     """Median K since that episode."""
     lost: float | None
-    """1 - now / before; negative if the response grew, above 1 if its sign changed."""
+    """1 - now / before; negative if the response grew, above 1 if its sign changed, None
+    if the response before is so small that resamples disagree on its sign."""
     interval: tuple[float, float] | None
     """Resampling interval of `lost`: of the response, not of the gain."""
     changed: bool
@@ -58,6 +59,7 @@ def joints_of(
         *_, start, at = [0, 0, *places]
         before, now = response.joint[start:at, index], response.joint[at:, index]
         before, now = before[~np.isnan(before)], now[~np.isnan(now)]
+        interval = interval_of(resampled_magnitudes(now, before))
         rows.append(
             JointResponse(
                 index=index,
@@ -65,8 +67,8 @@ def joints_of(
                 episode=at if abrupt else None,
                 before=_median(before),
                 now=_median(now),
-                lost=magnitude(now, before),
-                interval=interval_of(resampled_magnitudes(now, before)),
+                lost=None if interval is None else magnitude(now, before),
+                interval=interval,
                 changed=bool(of_joint),
             )
         )
