@@ -14,6 +14,7 @@ episodes after the change. One Markdown table.
 """
 
 import argparse
+import contextlib
 import statistics
 import tempfile
 import time
@@ -29,7 +30,9 @@ from fallow.core import seeds
 from fallow.diagnosis.actuator import joint_response
 from fallow.diagnosis.segments import MIN_EPISODES, change_points, standardise
 from fallow.dynamics import EPISODE_FRAMES, Condition, Worlds
+from fallow.dynamics.conditions import CONDITIONS, ConditionKind
 from fallow.dynamics.scripted import Scripted
+from fallow.dynamics.shifts import Fields, Original, Shift
 from fallow.logs.log import Log
 from fallow.logs.readers import read_log
 from fallow.logs.recorder import Recorder
@@ -41,20 +44,30 @@ WITHIN = 3
 SETTLED = 19
 """Episodes after a switch at which the gain is compared."""
 N_EPISODES = 100
-SCRIPTED = (
-    *((task, "none") for task in ("walker-walk", "cheetah-run", "hopper-hop")),
-    *((task, "recurring") for task in ("walker-walk", "cheetah-run", "hopper-hop")),
-    ("cartpole-swingup", "recurring"),
-    ("pendulum-swingup", "recurring"),
-    *(("walker-walk", f"gain:g={g}") for g in (0.3, 0.7, 0.9)),
-    *(("cheetah-run", f"gain:g={g}") for g in (0.3, 0.7, 0.9)),
-    *(("walker-walk", f"damage:actuator={j}") for j in (1, 2)),
-    *(("cheetah-run", f"damage:actuator={j}") for j in (0, 5)),
-    *(("walker-walk", f"damping:schedule=permanent,level={c}") for c in (1, 3)),
-    *(("cheetah-run", f"damping:schedule=permanent,level={c}") for c in (3, 10)),
-    ("walker-walk", "friction:schedule=permanent,level=0.05"),
-    ("cheetah-run", "friction:schedule=permanent,level=0.05"),
-)
+GAINS = ("none", "recurring", "gain:g=0.3", "gain:g=0.7", "gain:g=0.9")
+OTHERS = ("friction:schedule=permanent,level=0.05", "payload:level=2")
+SCRIPTED = {
+    "walker-walk": (
+        *GAINS,
+        "damage:actuator=1",
+        "damage:actuator=2",
+        "damping:schedule=permanent,level=1",
+        "damping:schedule=recurring,level=3",
+        *OTHERS,
+    ),
+    "cheetah-run": (
+        *GAINS,
+        "damage:actuator=0",
+        "damage:actuator=5",
+        "damping:schedule=permanent,level=3",
+        "damping:schedule=recurring,level=10",
+        *OTHERS,
+    ),
+    "hopper-hop": ("none", "recurring", "damage:actuator=2", "payload:level=2"),
+    "cartpole-swingup": ("none", "recurring", "payload:body=2,level=5"),
+    "pendulum-swingup": ("none", "recurring", "damping:schedule=recurring,level=0.5"),
+}
+"""Conditions by task. More mass of a pendulum is less gain, exactly."""
 Part = tuple[Any, str, float]
 ABLATION: dict[str, tuple[dict[str, Any], tuple[Part, ...]]] = {
     "all": ({}, ()),
@@ -226,16 +239,45 @@ def learner(task: str, seed: int) -> Callable[[int, int], np.ndarray]:
     return actions
 
 
-def record(task: str, condition: str, seed: int, path: Path) -> None:
-    """Write a history of a scripted learner on a body that changes."""
-    worlds = Worlds(
-        task, condition, seeds.derive(seed, "simulated worlds"), n_threads=1
-    )
+@dataclass(frozen=True)
+class Payload(Shift):
+    """Mass and inertia of one body of a task, its torso by default, times `level`."""
+
+    task: str = ""
+    body: int = 1
+    level: float = 1.0
+
+    def levels(self, original: Original) -> float:
+        return self.level
+
+    def fields(self, original: Original, level: float | None) -> Fields:
+        model = Worlds(self.task, "none", [[0]], n_threads=1).model
+        found = {n: getattr(model, n).copy() for n in ("body_mass", "body_inertia")}
+        for values in found.values():
+            values[self.body] *= 1.0 if level is None else level
+        return found
+
+
+CONDITIONS.add("payload", ConditionKind("Payload", "more mass", Payload, "permanent"))
+
+
+def record(task: str, conditions: list[str], seed: int, paths: list[Path]) -> None:
+    """Write a history of one scripted learner on each of several changing bodies."""
+    texts = [c.replace("payload:", f"payload:task={task},") for c in conditions]
+    first = seeds.derive(seed, "simulated worlds")
+    worlds = Worlds(task, texts, np.full((len(texts), 1), first), n_threads=1)
     policy, n_steps = learner(task, seed), EPISODE_FRAMES // worlds.action_repeat
-    with Recorder(worlds, path) as recorder:
+    with contextlib.ExitStack() as stack:
+        recorders = [
+            stack.enter_context(Recorder(worlds, path, agent))
+            for agent, path in enumerate(paths)
+        ]
         for episode in range(N_EPISODES):
             for action in policy(episode, n_steps).astype(np.float32):
-                recorder.add(action[None, None], worlds.step(action[None, None]))
+                actions = np.broadcast_to(action, (len(texts), 1, len(action)))
+                step = worlds.step(actions)
+                for recorder in recorders:
+                    recorder.add(actions, step)
 
 
 def one(case: tuple[str, str, int, str]) -> list[Outcome]:
