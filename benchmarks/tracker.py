@@ -1,16 +1,17 @@
 """How well the tracker follows the regime, beside K with PELT and K with BOCPD.
 
     python benchmarks/tracker.py trunk.fallow+branch.fallow other.fallow
-    python benchmarks/tracker.py --scripted         # records its histories first
+    python benchmarks/tracker.py --scripted --first-seed 10 --keep FOLDER
     python benchmarks/tracker.py --ablation FILES   # the tracker with parts left out
 
-`a+b` joins a trunk and its branch into one run. Every method reads the past only. A
+`a+b` joins a trunk and its branch into one run. `--scripted` records its histories
+first, into a folder that `--keep` names and reuses. Every method reads the past only. A
 switch is found if an alarm comes with it or within three episodes after it; every other
 alarm is false. PELT runs on each prefix and reports a change where none was reported
 within two episodes; BOCPD (package `changepoint`) reports one where the most probable
 run length falls to five or less. Gain error: mean over actuators of |gain - truth| with
-the 20th episode of a regime. Drag, friction: `unexplained` or `gain` as reported ten
-episodes after the change. One Markdown table.
+the 20th episode of a regime. Damping, friction, payload: `unexplained` or `gain` as
+reported ten episodes after the change. One Markdown table.
 """
 
 import argparse
@@ -29,7 +30,7 @@ import numpy as np
 from fallow.core import seeds
 from fallow.diagnosis.actuator import joint_response
 from fallow.diagnosis.segments import MIN_EPISODES, change_points, standardise
-from fallow.dynamics import EPISODE_FRAMES, Condition, Worlds
+from fallow.dynamics import EPISODE_FRAMES, Worlds
 from fallow.dynamics.conditions import CONDITIONS, ConditionKind
 from fallow.dynamics.scripted import Scripted
 from fallow.dynamics.shifts import Fields, Original, Shift
@@ -37,7 +38,6 @@ from fallow.logs.log import Log
 from fallow.logs.readers import read_log
 from fallow.logs.recorder import Recorder
 from fallow.tracking import Tracker, TrackerConfig, decision, hypotheses
-from fallow.tracking import tracker as tracker_module
 
 WITHIN = 3
 """Episodes after a switch in which an alarm finds it."""
@@ -68,6 +68,7 @@ SCRIPTED = {
     "pendulum-swingup": ("none", "recurring", "damping:schedule=recurring,level=0.5"),
 }
 """Conditions by task. More mass of a pendulum is less gain, exactly."""
+NO_GAIN = ("damping", "friction", "payload")
 Part = tuple[Any, str, float]
 ABLATION: dict[str, tuple[dict[str, Any], tuple[Part, ...]]] = {
     "all": ({}, ()),
@@ -79,11 +80,19 @@ ABLATION: dict[str, tuple[dict[str, Any], tuple[Part, ...]]] = {
     "one episode decides": ({"min_episodes": 1}, ()),
     "no joint test": (
         {},
-        ((decision, "NEW_FACTOR", 0.0), (decision, "KNOWN_FACTOR", 0.0)),
+        ((decision, "NEW_FACTOR", -1e9), (decision, "KNOWN_FACTOR", -1e9)),
     ),
-    "new like known": ({}, ((decision, "NEW_FACTOR", decision.KNOWN_FACTOR),)),
-    "no trial": ({}, ((tracker_module, "TRIAL_SHARE", 0.0),)),
-    "all gains free": ({}, ((hypotheses, "SIMPLE_SHARE", 1.0),)),
+    "no prediction": (
+        {},
+        (
+            (decision, "PREDICTION", 0.0),
+            (decision, "EXPLAINED", 1e9),
+            (decision, "MAX_LEFT", 1e9),
+            (decision, "NEW_EXCESS", 1e9),
+        ),
+    ),
+    "no review": ({"trial_episodes": 10**6}, ()),
+    "all gains free": ({}, ((hypotheses, "SIMPLE_SHARE", 1e9),)),
 }
 
 
@@ -149,7 +158,7 @@ def by_tracker(name: str, log: Log, config: TrackerConfig, label: str) -> Outcom
     truth = np.asarray(log.regime)
     tracker = Tracker(len(log.actuators), log.control_step_s or 1.0, config)
     outcome = Outcome(name, label, [], truth)
-    known = log.gain is not None and not any(w in name for w in ("damping", "friction"))
+    known = log.gain is not None and not any(word in name for word in NO_GAIN)
     ids: dict[int, list[int]] = {}
     start = time.process_time()
     for e, (velocities, actions) in enumerate(episodes_of(log)):
@@ -280,16 +289,23 @@ def record(task: str, conditions: list[str], seed: int, paths: list[Path]) -> No
                     recorder.add(actions, step)
 
 
-def one(case: tuple[str, str, int, str]) -> list[Outcome]:
-    """All outcomes of one case: (history or task, condition, seed, what to run)."""
-    source, condition, seed, what = case
-    with tempfile.TemporaryDirectory() as folder:
-        name = source.split("/")[-1].removesuffix(".fallow")
-        if condition:
-            path = Path(folder) / "history.fallow"
-            record(source, condition, seed, path)
-            name, source = f"{source}, {Condition.parse(condition)}", str(path)
-        log = joined(source)
+def scripted(task: str, seed: int, folder: Path) -> list[Path]:
+    """Histories of every condition of a task; those that exist are not recorded."""
+    paths = [folder / f"{task}@{c}@{seed}.fallow" for c in SCRIPTED[task]]
+    missing = [path for path in paths if not path.exists()]
+    if missing:
+        parts = [path.with_suffix(".part") for path in missing]
+        record(task, [path.name.split("@")[1] for path in missing], seed, parts)
+        for part, path in zip(parts, missing, strict=True):
+            part.replace(path)
+    return paths
+
+
+def one(case: tuple[str, str]) -> list[Outcome]:
+    """All outcomes of one case: (history, what to run)."""
+    source, what = case
+    name = source.split("/")[-1].removesuffix(".fallow")
+    log = joined(source)
     if what == "ablation":
         return [ablated(name, log, part) for part in ABLATION]
     others = [by_pelt(name, log), by_bocpd(name, log)]
@@ -364,14 +380,26 @@ def main() -> None:
     parser.add_argument("--scripted", action="store_true")
     parser.add_argument("--ablation", action="store_true")
     parser.add_argument("--seeds", type=int, default=1, help="of scripted histories")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--tasks", nargs="*", default=list(SCRIPTED))
+    parser.add_argument("--keep", type=Path, help="folder of scripted histories")
     parser.add_argument("--processes", type=int, default=1)
     chosen = parser.parse_args()
     what = "ablation" if chosen.ablation else "methods"
-    cases = [(path, "", 0, what) for path in chosen.histories]
-    if chosen.scripted:
-        cases += [(*c, seed, what) for c in SCRIPTED for seed in range(chosen.seeds)]
-    with ProcessPoolExecutor(chosen.processes) as pool:
-        outcomes = [outcome for found in pool.map(one, cases) for outcome in found]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ProcessPoolExecutor(chosen.processes) as pool,
+    ):
+        paths = [str(path) for path in chosen.histories]
+        if chosen.scripted:
+            keep = chosen.keep or Path(folder)
+            keep.mkdir(parents=True, exist_ok=True)
+            last = chosen.first_seed + chosen.seeds
+            for seed in range(chosen.first_seed, last):
+                for task in chosen.tasks:
+                    paths += map(str, scripted(task, seed, keep))
+        found = pool.map(one, [(path, what) for path in paths])
+        outcomes = [outcome for each in found for outcome in each]
     show(outcomes, "" if chosen.ablation else "tracker")
 
 

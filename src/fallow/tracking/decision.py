@@ -139,7 +139,9 @@ def _known_body(
 def review(designs: list[Design], body: BodyModel, models: Models) -> np.ndarray | None:
     """(d,) gains of a new regime after its trial, by how well they predict.
 
-    The body is that of before the change. With more episodes a dead joint is told from
+    The body is that of before the change. A common factor stands unless one joint
+    predicts better: later episodes estimate it lower, as states move on. With more
+    episodes a dead joint is told from
     a weaker body, and gains from other changes, more surely than by the first ones.
     None: gains do not explain the regime.
     """
@@ -147,9 +149,11 @@ def review(designs: list[Design], body: BodyModel, models: Models) -> np.ndarray
     base = regime.base
     evidence = models.spread.weaken(body.fit(stacked(designs), base), base)
     ones = sorted(simple(evidence, base), key=lambda e: -e.score)
+    common = next(e.gain for e in ones if e.kind == "common")
     gains = [regime.gain]
-    for kind in ("common", "joint"):
-        gains += [e.gain for e in ones if e.kind.startswith(kind)][:1]
+    if np.count_nonzero(regime.gain != base) == 1 < len(base):
+        gains.append(common)
+    gains += [e.gain for e in ones if e.kind != "common"][:1]
     if len(base) > 1:
         gains.append(np.where(gains[-1] == base, base, 0.0))
     losses = [predicted(body, body.sums, designs, gain).mean() for gain in gains]
