@@ -1,5 +1,7 @@
 """The tracker on small bodies with known truth, and the laws it must keep."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from fallow.tracking.hypotheses import explain
 from fallow.tracking.regimes import KnownRegime, mismatch
 
 N_STEPS, STEP_S = 120, 0.05
+SMALL = TrackerConfig(n_state_features=20, n_command_features=4)
 COUPLING = np.array([[1.0, 0.3, 0.0], [0.2, 0.8, 0.1], [0.0, 0.2, 1.2]])
 
 
@@ -44,7 +47,7 @@ def run(
     gains: list[np.ndarray], drags: list[float] | None = None, seed: int = 0
 ) -> tuple[Tracker, list[TrackerUpdate]]:
     """A tracker after one episode for each row of gains."""
-    tracker = Tracker(3, STEP_S, TrackerConfig(seed=seed))
+    tracker = Tracker(3, STEP_S, replace(SMALL, seed=seed))
     drags = drags or [0.0] * len(gains)
     return tracker, [
         tracker.update(*episode(i, gain, drag))
@@ -69,7 +72,7 @@ def test_an_unchanged_body_raises_no_alarm() -> None:
 
 
 def test_memory_does_not_grow_with_episodes() -> None:
-    tracker, sizes = Tracker(3, STEP_S), []
+    tracker, sizes = Tracker(3, STEP_S, SMALL), []
     for i in range(60):
         tracker.update(*episode(i, FULL))
         saved = tracker.save()
@@ -133,7 +136,7 @@ def test_probabilities_sum_to_one(
 
 
 def test_units_do_not_matter() -> None:
-    plain, scaled = Tracker(3, STEP_S), Tracker(3, STEP_S)
+    plain, scaled = Tracker(3, STEP_S, SMALL), Tracker(3, STEP_S, SMALL)
     for i, gain in enumerate([FULL] * 14 + [HALF] * 6):
         v, a = episode(i, gain)
         one, two = plain.update(v, a), scaled.update(1000 * v, 1000 * a)
@@ -143,7 +146,7 @@ def test_units_do_not_matter() -> None:
 
 def test_permuted_actuators_have_permuted_gains() -> None:
     order = np.array([2, 0, 1])
-    plain, permuted = Tracker(3, STEP_S), Tracker(3, STEP_S)
+    plain, permuted = Tracker(3, STEP_S, SMALL), Tracker(3, STEP_S, SMALL)
     for i, gain in enumerate([FULL] * 14 + [DEAD] * 10):
         v, a = episode(i, gain)
         one, two = plain.update(v, a), permuted.update(v[:, order], a[:, order])
@@ -152,7 +155,7 @@ def test_permuted_actuators_have_permuted_gains() -> None:
 
 
 def test_blocks_equal_a_whole_episode() -> None:
-    whole, blocks = Tracker(3, STEP_S), Tracker(3, STEP_S)
+    whole, blocks = Tracker(3, STEP_S, SMALL), Tracker(3, STEP_S, SMALL)
     for i, gain in enumerate([FULL] * 12 + [HALF] * 4):
         v, a = episode(i, gain)
         expected = whole.update(v, a)
@@ -217,7 +220,7 @@ def bad_episodes() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 @pytest.mark.parametrize("name", bad_episodes())
 @pytest.mark.parametrize("at", [2, 15])
 def test_a_bad_episode_is_skipped_and_changes_nothing(name: str, at: int) -> None:
-    clean, dirty = Tracker(3, STEP_S), Tracker(3, STEP_S)
+    clean, dirty = Tracker(3, STEP_S, SMALL), Tracker(3, STEP_S, SMALL)
     for i in range(18):
         if i == at:
             update = dirty.update(*bad_episodes()[name])
@@ -243,7 +246,7 @@ def test_a_jump_is_skipped_and_named() -> None:
 @pytest.mark.parametrize("at", [0, 12])
 def test_wild_values_raise_nothing(at: int) -> None:
     """Spikes, tiny values and a joint at rest, in warm-up and after it."""
-    tracker = Tracker(3, STEP_S)
+    tracker = Tracker(3, STEP_S, SMALL)
     for i in range(30):
         v, a = episode(i, FULL)
         if i >= at:
@@ -263,7 +266,7 @@ def test_wild_values_raise_nothing(at: int) -> None:
 
 
 def test_a_full_library_grows_no_more() -> None:
-    tracker = Tracker(3, STEP_S, TrackerConfig(max_regimes=2, trial_episodes=2))
+    tracker = Tracker(3, STEP_S, replace(SMALL, max_regimes=2, trial_episodes=2))
     gains = [FULL] * 20 + [HALF] * 12 + [DEAD] * 12 + [FULL * 0.2] * 12
     for i, gain in enumerate(gains):
         tracker.update(*episode(i, gain))
@@ -271,7 +274,7 @@ def test_a_full_library_grows_no_more() -> None:
 
 
 def test_episodes_of_different_length_are_fine() -> None:
-    tracker = Tracker(3, STEP_S)
+    tracker = Tracker(3, STEP_S, SMALL)
     for i in range(40):
         v, a = episode(i, FULL if i < 25 else HALF)
         n = 30 + (i * 37) % 90
@@ -286,7 +289,7 @@ def test_episodes_of_different_length_are_fine() -> None:
 )
 def test_wrong_shapes_are_errors(v: tuple[int, ...], a: tuple[int, ...]) -> None:
     with pytest.raises(FallowError, match="shape"):
-        Tracker(3, STEP_S).update(np.ones(v), np.ones(a))
+        Tracker(3, STEP_S, SMALL).update(np.ones(v), np.ones(a))
 
 
 def test_bad_settings_are_errors() -> None:

@@ -141,9 +141,8 @@ def review(designs: list[Design], body: BodyModel, models: Models) -> np.ndarray
 
     The body is that of before the change. A common factor stands unless one joint
     predicts better: later episodes estimate it lower, as states move on. With more
-    episodes a dead joint is told from
-    a weaker body, and gains from other changes, more surely than by the first ones.
-    None: gains do not explain the regime.
+    episodes a dead joint is told from a weaker body, and gains from other changes,
+    more surely than by the first ones. None: gains do not explain the regime.
     """
     regime = models.present
     base = regime.base
