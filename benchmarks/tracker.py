@@ -1,19 +1,21 @@
 """How well the tracker follows the regime, beside K with PELT and K with BOCPD.
 
     python benchmarks/tracker.py trunk.fallow+branch.fallow other.fallow
-    python benchmarks/tracker.py --scripted         # records its histories first
+    python benchmarks/tracker.py --scripted --first-seed 10 --keep FOLDER
     python benchmarks/tracker.py --ablation FILES   # the tracker with parts left out
 
-`a+b` joins a trunk and its branch into one run. Every method reads the past only. A
+`a+b` joins a trunk and its branch into one run. `--scripted` records its histories
+first, into a folder that `--keep` names and reuses. Every method reads the past only. A
 switch is found if an alarm comes with it or within three episodes after it; every other
 alarm is false. PELT runs on each prefix and reports a change where none was reported
 within two episodes; BOCPD (package `changepoint`) reports one where the most probable
 run length falls to five or less. Gain error: mean over actuators of |gain - truth| with
-the 20th episode of a regime. Drag, friction: `unexplained` or `gain` as reported ten
-episodes after the change. One Markdown table.
+the 20th episode of a regime. Damping, friction, payload: `unexplained` or `gain` as
+reported ten episodes after the change. One Markdown table.
 """
 
 import argparse
+import contextlib
 import statistics
 import tempfile
 import time
@@ -28,49 +30,66 @@ import numpy as np
 from fallow.core import seeds
 from fallow.diagnosis.actuator import joint_response
 from fallow.diagnosis.segments import MIN_EPISODES, change_points, standardise
-from fallow.dynamics import EPISODE_FRAMES, Condition, Worlds
+from fallow.dynamics import EPISODE_FRAMES, Worlds
+from fallow.dynamics.conditions import CONDITIONS, ConditionKind
 from fallow.dynamics.scripted import Scripted
+from fallow.dynamics.shifts import Fields, Original, Shift
 from fallow.logs.log import Log
 from fallow.logs.readers import read_log
 from fallow.logs.recorder import Recorder
 from fallow.tracking import Tracker, TrackerConfig, decision, hypotheses
-from fallow.tracking import tracker as tracker_module
 
 WITHIN = 3
 """Episodes after a switch in which an alarm finds it."""
 SETTLED = 19
 """Episodes after a switch at which the gain is compared."""
 N_EPISODES = 100
-SCRIPTED = (
-    *((task, "none") for task in ("walker-walk", "cheetah-run", "hopper-hop")),
-    *((task, "recurring") for task in ("walker-walk", "cheetah-run", "hopper-hop")),
-    ("cartpole-swingup", "recurring"),
-    ("pendulum-swingup", "recurring"),
-    *(("walker-walk", f"gain:g={g}") for g in (0.3, 0.7, 0.9)),
-    *(("cheetah-run", f"gain:g={g}") for g in (0.3, 0.7, 0.9)),
-    *(("walker-walk", f"damage:actuator={j}") for j in (1, 2)),
-    *(("cheetah-run", f"damage:actuator={j}") for j in (0, 5)),
-    *(("walker-walk", f"damping:schedule=permanent,level={c}") for c in (1, 3)),
-    *(("cheetah-run", f"damping:schedule=permanent,level={c}") for c in (3, 10)),
-    ("walker-walk", "friction:schedule=permanent,level=0.05"),
-    ("cheetah-run", "friction:schedule=permanent,level=0.05"),
-)
+GAINS = ["none", "recurring", "gain:g=0.3", "gain:g=0.7", "gain:g=0.9"]
+OTHERS = ["friction:schedule=permanent,level=0.05", "payload:level=2"]
+EVERY = (*GAINS, *OTHERS)
+SCRIPTED = {
+    "walker-walk": (
+        *EVERY,
+        "damage:actuator=1",
+        "damage:actuator=2",
+        "damping:schedule=permanent,level=1",
+        "damping:schedule=recurring,level=3",
+    ),
+    "cheetah-run": (
+        *EVERY,
+        "damage:actuator=0",
+        "damage:actuator=5",
+        "damping:schedule=permanent,level=3",
+        "damping:schedule=recurring,level=10",
+    ),
+    "hopper-hop": ("none", "recurring", "damage:actuator=2", "payload:level=2"),
+    "cartpole-swingup": ("none", "recurring", "payload:body=2,level=5"),
+    "pendulum-swingup": ("none", "recurring", "damping:schedule=recurring,level=0.5"),
+}
+"""Conditions by task. More mass of a pendulum is less gain, exactly."""
+NO_GAIN = ("damping", "friction", "payload")
 Part = tuple[Any, str, float]
 ABLATION: dict[str, tuple[dict[str, Any], tuple[Part, ...]]] = {
     "all": ({}, ()),
     "linear model": ({"n_state_features": 0, "n_command_features": 0}, ()),
-    "no state features": ({"n_state_features": 0}, ()),
-    "no command features": ({"n_command_features": 0}, ()),
     "no forgetting": ({"memory_steps": 1e9}, ()),
     "no drift": ({"drift": 1.0}, ()),
     "one episode decides": ({"min_episodes": 1}, ()),
     "no joint test": (
         {},
-        ((decision, "NEW_FACTOR", 0.0), (decision, "KNOWN_FACTOR", 0.0)),
+        ((decision, "NEW_FACTOR", -1e9), (decision, "KNOWN_FACTOR", -1e9)),
     ),
-    "new like known": ({}, ((decision, "NEW_FACTOR", decision.KNOWN_FACTOR),)),
-    "no trial": ({}, ((tracker_module, "TRIAL_SHARE", 0.0),)),
-    "all gains free": ({}, ((hypotheses, "SIMPLE_SHARE", 1.0),)),
+    "no prediction": (
+        {},
+        (
+            (decision, "PREDICTION", 0.0),
+            (decision, "EXPLAINED", 1e9),
+            (decision, "MAX_LEFT", 1e9),
+            (decision, "NEW_EXCESS", 1e9),
+        ),
+    ),
+    "no review": ({"trial_episodes": 10**6}, ()),
+    "all gains free": ({}, ((hypotheses, "SIMPLE_SHARE", 1e9),)),
 }
 
 
@@ -112,14 +131,13 @@ def joined(text: str) -> Log:
     logs = [read_log(Path(part)) for part in text.split("+")]
     if len(logs) == 1:
         return logs[0]
-    first = logs[0]
 
     def both(name: str) -> Any:
         parts = [getattr(log, name) for log in logs]
         return None if any(p is None for p in parts) else np.concatenate(parts)
 
     names = ("velocity", "action", "n_transitions", "start_step", "regime", "gain")
-    return replace(first, source=text, **{name: both(name) for name in names})
+    return replace(logs[0], source=text, **{name: both(name) for name in names})
 
 
 def episodes_of(log: Log) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -136,7 +154,7 @@ def by_tracker(name: str, log: Log, config: TrackerConfig, label: str) -> Outcom
     truth = np.asarray(log.regime)
     tracker = Tracker(len(log.actuators), log.control_step_s or 1.0, config)
     outcome = Outcome(name, label, [], truth)
-    known = log.gain is not None and not any(w in name for w in ("damping", "friction"))
+    known = log.gain is not None and not any(word in name for word in NO_GAIN)
     ids: dict[int, list[int]] = {}
     start = time.process_time()
     for e, (velocities, actions) in enumerate(episodes_of(log)):
@@ -180,10 +198,9 @@ def by_bocpd(name: str, log: Log) -> Outcome | None:
     except ImportError:
         return None
     response = joint_response(log)
-    unit = standardise(response[:40])
     scale = response[:40].std(axis=0) + 1e-12
     series = (response - np.median(response[:40], axis=0)) / scale
-    d = unit.shape[1]
+    d = response.shape[1]
     if d == 1:
         prior = changepoint.NormalGamma(0.0, 1.0, 1.0, 1.0)
     else:
@@ -226,28 +243,64 @@ def learner(task: str, seed: int) -> Callable[[int, int], np.ndarray]:
     return actions
 
 
-def record(task: str, condition: str, seed: int, path: Path) -> None:
-    """Write a history of a scripted learner on a body that changes."""
-    worlds = Worlds(
-        task, condition, seeds.derive(seed, "simulated worlds"), n_threads=1
-    )
+@dataclass(frozen=True)
+class Payload(Shift):
+    """Mass and inertia of one body of a task, its torso by default, times `level`."""
+
+    task: str = ""
+    body: int = 1
+    level: float = 1.0
+
+    def levels(self, original: Original) -> float:
+        return self.level
+
+    def fields(self, original: Original, level: float | None) -> Fields:
+        model = Worlds(self.task, "none", [[0]], n_threads=1).model
+        found = {n: getattr(model, n).copy() for n in ("body_mass", "body_inertia")}
+        for values in found.values():
+            values[self.body] *= 1.0 if level is None else level
+        return found
+
+
+CONDITIONS.add("payload", ConditionKind("Payload", "more mass", Payload, "permanent"))
+
+
+def record(task: str, conditions: list[str], seed: int, paths: list[Path]) -> None:
+    """Write a history of one scripted learner on each of several changing bodies."""
+    texts = [c.replace("payload:", f"payload:task={task},") for c in conditions]
+    first = seeds.derive(seed, "simulated worlds")
+    worlds = Worlds(task, texts, np.full((len(texts), 1), first), n_threads=1)
     policy, n_steps = learner(task, seed), EPISODE_FRAMES // worlds.action_repeat
-    with Recorder(worlds, path) as recorder:
+    with contextlib.ExitStack() as stack:
+        recorders = [
+            stack.enter_context(Recorder(worlds, path, agent))
+            for agent, path in enumerate(paths)
+        ]
         for episode in range(N_EPISODES):
             for action in policy(episode, n_steps).astype(np.float32):
-                recorder.add(action[None, None], worlds.step(action[None, None]))
+                actions = np.broadcast_to(action, (len(texts), 1, len(action)))
+                step = worlds.step(actions)
+                for recorder in recorders:
+                    recorder.add(actions, step)
 
 
-def one(case: tuple[str, str, int, str]) -> list[Outcome]:
-    """All outcomes of one case: (history or task, condition, seed, what to run)."""
-    source, condition, seed, what = case
-    with tempfile.TemporaryDirectory() as folder:
-        name = source.split("/")[-1].removesuffix(".fallow")
-        if condition:
-            path = Path(folder) / "history.fallow"
-            record(source, condition, seed, path)
-            name, source = f"{source}, {Condition.parse(condition)}", str(path)
-        log = joined(source)
+def scripted(task: str, seed: int, folder: Path) -> list[Path]:
+    """Histories of every condition of a task; those that exist are not recorded."""
+    paths = [folder / f"{task}@{c}@{seed}.fallow" for c in SCRIPTED[task]]
+    missing = [path for path in paths if not path.exists()]
+    if missing:
+        parts = [path.with_suffix(".part") for path in missing]
+        record(task, [path.name.split("@")[1] for path in missing], seed, parts)
+        for part, path in zip(parts, missing, strict=True):
+            part.replace(path)
+    return paths
+
+
+def one(case: tuple[str, str]) -> list[Outcome]:
+    """All outcomes of one case: (history, what to run)."""
+    source, what = case
+    name = source.split("/")[-1].removesuffix(".fallow")
+    log = joined(source)
     if what == "ablation":
         return [ablated(name, log, part) for part in ABLATION]
     others = [by_pelt(name, log), by_bocpd(name, log)]
@@ -312,8 +365,8 @@ def show(outcomes: list[Outcome], rows_of: str) -> None:
         if outcome.method == rows_of:
             print(row(outcome.name, outcome.method, [outcome]))
     for method in dict.fromkeys(o.method for o in outcomes):
-        chosen = [o for o in outcomes if o.method == method]
-        print(row(f"all {len(chosen)}", method, chosen))
+        all_ = [o for o in outcomes if o.method == method]
+        print(row(f"all {len(all_)}", method, all_))
 
 
 def main() -> None:
@@ -322,14 +375,26 @@ def main() -> None:
     parser.add_argument("--scripted", action="store_true")
     parser.add_argument("--ablation", action="store_true")
     parser.add_argument("--seeds", type=int, default=1, help="of scripted histories")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--tasks", nargs="*", default=list(SCRIPTED))
+    parser.add_argument("--keep", type=Path, help="folder of scripted histories")
     parser.add_argument("--processes", type=int, default=1)
     chosen = parser.parse_args()
     what = "ablation" if chosen.ablation else "methods"
-    cases = [(path, "", 0, what) for path in chosen.histories]
-    if chosen.scripted:
-        cases += [(*c, seed, what) for c in SCRIPTED for seed in range(chosen.seeds)]
-    with ProcessPoolExecutor(chosen.processes) as pool:
-        outcomes = [outcome for found in pool.map(one, cases) for outcome in found]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ProcessPoolExecutor(chosen.processes) as pool,
+    ):
+        paths = [str(path) for path in chosen.histories]
+        if chosen.scripted:
+            keep = chosen.keep or Path(folder)
+            keep.mkdir(parents=True, exist_ok=True)
+            last = chosen.first_seed + chosen.seeds
+            for seed in range(chosen.first_seed, last):
+                for task in chosen.tasks:
+                    paths += map(str, scripted(task, seed, keep))
+        found = pool.map(one, [(path, what) for path in paths])
+        outcomes = [outcome for each in found for outcome in each]
     show(outcomes, "" if chosen.ablation else "tracker")
 
 

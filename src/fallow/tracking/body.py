@@ -21,83 +21,124 @@ RIDGE = 1.0
 """Precision of W before any data, in squared feature units."""
 SCATTER_SHARE = 0.1
 """Weight of one episode in the running scatter of the noise."""
+N_ROUNDS = 2
+"""Of robust regression: on a changed body every step is an outlier at first."""
 MIN_SCATTER = 1e-6
 """Added to the scatter's diagonal, in squared units of velocity change."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What an episode says about theta, with the body model integrated out.
+    """What an episode says about gains, with the body model integrated out.
 
-    The log likelihood of theta + step is score @ step - step @ information @ step / 2
+    The log likelihood of gain + step is score @ step - step @ information @ step / 2
     plus a constant.
     """
 
-    score: np.ndarray  # (2 d,)
-    information: np.ndarray  # (2 d, 2 d)
-    surprise: float
-    """Mean squared innovation, near 1 or less where the model holds."""
+    score: np.ndarray  # (d,)
+    information: np.ndarray  # (d, d)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over steps that a regression needs; p features, d actuators."""
+
+    gram: np.ndarray  # (p, p)
+    cross: np.ndarray  # (p, d)
+
+    def __add__(self, other: "Sums") -> "Sums":
+        return Sums(self.gram + other.gram, self.cross + other.cross)
+
+    def __mul__(self, factor: float) -> "Sums":
+        return Sums(factor * self.gram, factor * self.cross)
+
+    def solve(self) -> np.ndarray:
+        """(p, d) weights."""
+        precision = self.gram + RIDGE * np.eye(len(self.gram))
+        return np.asarray(cho_solve(cho_factor(precision), self.cross))
 
 
 class BodyModel:
-    """Sums, weights and noise of the regression; p features, d actuators."""
+    """Sums, weights and noise of the regression."""
 
     def __init__(self, p: int, d: int, memory_steps: float, drift: float) -> None:
         self.memory_steps, self.drift = memory_steps, drift
-        self.gram = np.zeros((p, p))
-        self.cross = np.zeros((p, d))
+        self.sums = Sums(np.zeros((p, p)), np.zeros((p, d)))
         self.scatter = np.eye(d)
         self.weights = np.zeros((p, d))
 
-    def warm_up(self, designs: list[Design], theta: np.ndarray) -> None:
+    @property
+    def vague(self) -> Sums:
+        """What is expected of a changed body: the same weights, far less certain."""
+        return self.sums * (1 / self.drift)
+
+    def warm_up(self, designs: list[Design], gain: np.ndarray) -> None:
         """Learn the first episodes: once unweighted, then with Student weights."""
-        phis = [(design.phi(theta), design.change) for design in designs]
-        self.gram = sum((phi.T @ phi for phi, _ in phis), self.gram)
-        self.cross = sum((phi.T @ change for phi, change in phis), self.cross)
-        self._solve()
+        phis = [(design.phi(gain), design.change) for design in designs]
+        start, n = self.sums, len(phis)
+        plain = (Sums(phi.T @ phi, phi.T @ change) for phi, change in phis)
+        self.weights = sum(plain, start).solve()
         residual = np.concatenate([y - phi @ self.weights for phi, y in phis])
         self.scatter = _scatter(residual, np.ones(len(residual)))
-        self.gram, self.cross = np.zeros_like(self.gram), np.zeros_like(self.cross)
-        for design in designs:
-            self.learn(design, theta, solve=False)
-        self._solve()
+        for i, design in enumerate(designs):
+            self.learn(design, gain, solve=i == n - 1)
 
-    def learn(self, design: Design, theta: np.ndarray, solve: bool = True) -> None:
-        """Add an episode that was recorded under parameters theta."""
-        phi = design.phi(theta)
+    def learn(self, design: Design, gain: np.ndarray, solve: bool = True) -> None:
+        """Add an episode that was recorded under gains (d,)."""
+        phi = design.phi(gain)
         residual = design.change - phi @ self.weights
         weight = student_weights(residual, self.scatter)
-        keep = np.exp(-len(phi) / self.memory_steps)
-        weighted = phi * weight[:, None]
-        self.gram = keep * self.gram + weighted.T @ phi
-        self.cross = keep * self.cross + weighted.T @ design.change
+        keep = float(np.exp(-len(phi) / self.memory_steps))
+        self.sums = self.sums * keep + _sums(phi, weight, design.change)
         share = SCATTER_SHARE
         self.scatter = (1 - share) * self.scatter + share * _scatter(residual, weight)
         if solve:
-            self._solve()
+            self.weights = self.sums.solve()
 
-    def fit(self, design: Design, theta: np.ndarray) -> Fit:
-        """Evidence of one episode about theta, linearised at theta."""
-        phi = design.phi(theta)
+    def sums_of(self, design: Design, gain: np.ndarray, weights: np.ndarray) -> Sums:
+        """Sums of an episode with Student weights by its residuals under weights."""
+        phi = design.phi(gain)
+        weight = student_weights(design.change - phi @ weights, self.scatter)
+        return _sums(phi, weight, design.change)
+
+    def robust_weights(
+        self, start: Sums, designs: list[Design], gain: np.ndarray
+    ) -> np.ndarray:
+        """(p, d) weights from start sums and some episodes."""
+        weights = self.weights
+        for _ in range(N_ROUNDS):
+            learned = (self.sums_of(design, gain, weights) for design in designs)
+            weights = sum(learned, start).solve()
+        return weights
+
+    def restart(self, designs: list[Design], gain: np.ndarray) -> None:
+        """Forget nearly all, for another body of which there are some episodes."""
+        self.sums = self.vague * (1 / self.drift)
+        self.weights = self.robust_weights(self.sums, designs, gain)
+
+    def loss(self, design: Design, gain: np.ndarray, weights: np.ndarray) -> float:
+        """Mean negative log likelihood of an episode's steps, up to a constant."""
+        residual = design.change - design.phi(gain) @ weights
+        weight = student_weights(residual, self.scatter)
+        nu = DEGREES_OF_FREEDOM + len(self.scatter)
+        return float(-nu / 2 * np.log(weight).mean())
+
+    def fit(self, design: Design, gain: np.ndarray) -> Fit:
+        """Evidence of one episode about gains, linearised at gain (d,)."""
+        phi = design.phi(gain)
         residual = design.change - phi @ self.weights  # (T, d)
         weight = student_weights(residual, self.scatter)
         whiten = np.linalg.cholesky(np.linalg.inv(self.scatter))
         n_steps, d = residual.shape
-        jacobian = design.jacobian(self.weights) @ whiten  # (T, 2 d, d)
+        jacobian = design.jacobian(self.weights) @ whiten  # (T, d, d)
         right = np.concatenate([(residual @ whiten)[:, None], jacobian], axis=1)
-        right = right.reshape(n_steps, -1)  # (T, (1 + 2 d) d)
+        right = right.reshape(n_steps, -1)  # (T, (1 + d) d)
         weighted = phi * weight[:, None]
-        precision = self.gram / self.drift + weighted.T @ phi
-        factor = cho_factor(precision + RIDGE * np.eye(len(precision)))
-        mixed = weighted.T @ right  # (p, (1 + 2 d) d)
-        explained = cho_solve(factor, mixed)
-        n = 1 + 2 * d
-        total = _pair(right * weight[:, None], right, n) - _pair(mixed, explained, n)
-        return Fit(total[0, 1:], total[1:, 1:], float(total[0, 0] / residual.size))
-
-    def _solve(self) -> None:
-        precision = self.gram + RIDGE * np.eye(len(self.gram))
-        self.weights = cho_solve(cho_factor(precision), self.cross)
+        bend = Sums(self.vague.gram + weighted.T @ phi, weighted.T @ right)
+        n = 1 + d
+        total = _pair(right * weight[:, None], right, n)
+        total = total - _pair(bend.cross, bend.solve(), n)
+        return Fit(total[0, 1:], total[1:, 1:])
 
 
 def student_weights(residual: np.ndarray, scatter: np.ndarray) -> np.ndarray:
@@ -106,6 +147,11 @@ def student_weights(residual: np.ndarray, scatter: np.ndarray) -> np.ndarray:
     distance = (residual * np.linalg.solve(scatter, residual.T).T).sum(axis=1)
     nu = DEGREES_OF_FREEDOM
     return np.asarray((nu + d) / (nu + distance))
+
+
+def _sums(phi: np.ndarray, weight: np.ndarray, change: np.ndarray) -> Sums:
+    weighted = phi * weight[:, None]
+    return Sums(weighted.T @ phi, weighted.T @ change)
 
 
 def _scatter(residual: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -29,8 +29,9 @@ class TrackerConfig:
     """Episodes that a decision needs, however clear the first one is."""
     max_suspicious: int = 6
     """Suspicious episodes after which the tracker keeps the present regime."""
-    trial_episodes: int = 20
-    """Episodes for which a new regime's explanation may still be revised."""
+    trial_episodes: int = 12
+    """Episodes of a new regime before another new one; its gains are reviewed after
+    half of them and after all."""
     max_regimes: int = 12
     """Most regimes; beyond it a change is reported as the nearest known regime."""
 
@@ -53,6 +54,6 @@ _AT_LEAST = {
     "drift": 1,
     "min_episodes": 1,
     "max_suspicious": 2,
-    "trial_episodes": 1,
+    "trial_episodes": 2,
     "max_regimes": 2,
 }

@@ -10,17 +10,46 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fallow.tracking.body import BodyModel
+from fallow.tracking.contest import Usual, predicted
 from fallow.tracking.evidence import Evidence, Spread
 from fallow.tracking.features import Design, stacked
-from fallow.tracking.hypotheses import Explanation, explain
+from fallow.tracking.hypotheses import Explanation, explain, simple
 from fallow.tracking.regimes import KnownRegime
 
-KNOWN_FACTOR, NEW_FACTOR = 2.0, 5.0
-"""Thresholds that the joint evidence must reach for a known and for a new regime: the
-body model's errors persist over episodes, and a known regime is likelier than a new
-one."""
+KNOWN_FACTOR, NEW_FACTOR = 4.5, 6.0
+"""Thresholds that the support of a known and of a new regime must reach: the body
+model's errors persist over episodes, and a known regime is likelier than a new one."""
+PREDICTION = 1.5
+"""Thresholds of support for each standard deviation by which gains predict better."""
 KNOWN_SHARE = 0.65
 """Of the best explanation's score that a known regime must reach to be preferred."""
+EXPLAINED = 0.85
+"""Of the excess loss that may remain once gains explain a change."""
+MAX_LEFT = 8.0
+"""Standard deviations of it that may remain at most."""
+KNOWN_EXCESS, NEW_EXCESS = 2.5, 5.0
+"""Standard deviations of excess loss at which a known or a new body is accepted."""
+NEW_EPISODES = 3
+"""Episodes that a new body needs."""
+MAX_EPISODES = 4
+"""Most recent episodes that are predicted from each other."""
+
+
+@dataclass(frozen=True)
+class Models:
+    """What the decision rests on."""
+
+    bodies: list[BodyModel]
+    spread: Spread
+    usual: Usual
+    present: KnownRegime
+    others: list[KnownRegime]
+    min_episodes: int
+
+    @property
+    def body(self) -> BodyModel:
+        """The body model in force."""
+        return self.bodies[self.present.body]
 
 
 @dataclass(frozen=True)
@@ -29,69 +58,136 @@ class Verdict:
 
     n_recent: int
     """How many of them belong to the other regime."""
-    found: Explanation
+    found: Explanation | None
+    """The gains that explain them; None: another body."""
     known: KnownRegime | None
     """The known regime that explains them about as well, if there is one."""
 
-    def accepted(self, threshold: float) -> bool:
-        """Whether the evidence suffices."""
-        factor = NEW_FACTOR if self.known is None else KNOWN_FACTOR
-        return self.found.score >= factor * threshold
 
-
-def judge(
-    designs: list[Design],
-    body: BodyModel,
-    spread: Spread,
-    present: KnownRegime,
-    others: list[KnownRegime],
-    min_episodes: int,
-) -> Verdict:
-    """The best explanation of the last episodes by a change from the present regime.
+def judge(designs: list[Design], models: Models, threshold: float) -> Verdict | None:
+    """The change from the present regime that explains the last episodes, if any does.
 
     The change may be more recent than the first suspicious episode, so the last few
     are weighed alone as well.
     """
     n = len(designs)
-    fewest = min(min_episodes, n)
-    windows = sorted({fewest, min(fewest + 1, n), n})
+    fewest = min(models.min_episodes, n)
     weighed = [
-        (k, *_explained(stacked(designs[-k:]), body, spread, present.theta))
-        for k in windows
+        (k, *_explained(stacked(designs[-k:]), models))
+        for k in sorted({fewest, min(fewest + 1, n), n})
     ]
     n_recent, evidence, found = max(weighed, key=lambda w: w[2].score)
-    return Verdict(n_recent, found, _known(evidence, found, present, others))
+    known = _known(evidence, found, models)
+    recent = designs[-MAX_EPISODES:]
+    usual, body = models.usual, models.body
+    lost = Losses.of(recent, body, models.present.gain)
+    body_regime, gained = _known_body(lost.same, recent, models)
+    if body_regime is not None and gained >= KNOWN_SHARE * lost.gained.mean():
+        return Verdict(len(recent), None, body_regime)
+    after = Losses.of(recent, body, (known or found).gain)
+    better = float((lost.same - after.same).mean()) / usual.deviation
+    support = found.score / threshold + PREDICTION * better
+    is_other_body = n >= NEW_EPISODES and (
+        usual.excess(float(lost.gained.min())) >= NEW_EXCESS
+    )
+    enough = support >= (NEW_FACTOR if known is None else KNOWN_FACTOR)
+    if (enough or is_other_body) and lost.explained_by(after, usual):
+        return Verdict(n_recent, found, known)
+    return Verdict(len(recent), None, None) if is_other_body else None
 
 
-def _explained(
-    design: Design, body: BodyModel, spread: Spread, base: np.ndarray
-) -> tuple[Evidence, Explanation]:
+@dataclass(frozen=True)
+class Losses:
+    """Losses of n episodes, predicted from each other."""
+
+    same: np.ndarray  # (n,) on the same body
+    other: np.ndarray  # (n,) on another body, hardly known
+
+    @classmethod
+    def of(cls, designs: list[Design], body: BodyModel, gain: np.ndarray) -> "Losses":
+        """Of some episodes that are thought to be of a body with gains (d,)."""
+        same = predicted(body, body.sums, designs, gain)
+        return cls(same, predicted(body, body.vague, designs, gain))
+
+    @property
+    def gained(self) -> np.ndarray:
+        """(n,) nats a step that another body gains."""
+        return self.same - self.other
+
+    def explained_by(self, after: "Losses", usual: Usual) -> bool:
+        """Whether gains with losses `after` leave little for another body to gain."""
+        left = usual.excess(float(after.gained.mean()))
+        most = usual.excess(float(self.gained.mean()))
+        return left <= max(min(EXPLAINED * most, MAX_LEFT), KNOWN_EXCESS)
+
+
+def _known_body(
+    same: np.ndarray, designs: list[Design], models: Models
+) -> tuple[KnownRegime | None, float]:
+    """The regime of another body that predicts best, and the nats a step it gains."""
+    best, most = None, KNOWN_EXCESS * models.usual.deviation
+    for regime in models.others:
+        if regime.body != models.present.body:
+            sums = models.bodies[regime.body].sums
+            loss = predicted(models.body, sums, designs, regime.gain)
+            gained = float((same - loss).mean())
+            if gained >= most:
+                best, most = regime, gained
+    return best, most
+
+
+def review(designs: list[Design], body: BodyModel, models: Models) -> np.ndarray | None:
+    """(d,) gains of a new regime after its trial, by how well they predict.
+
+    The body is that of before the change. A common factor stands unless one joint
+    predicts better: later episodes estimate it lower, as states move on. With more
+    episodes a dead joint is told from a weaker body, and gains from other changes,
+    more surely than by the first ones. None: gains do not explain the regime.
+    """
+    regime = models.present
+    base = regime.base
+    evidence = models.spread.weaken(body.fit(stacked(designs), base), base)
+    ones = sorted(simple(evidence, base), key=lambda e: -e.score)
+    common = next(e.gain for e in ones if e.kind == "common")
+    gains = [regime.gain]
+    if np.count_nonzero(regime.gain != base) == 1 < len(base):
+        gains.append(common)
+    gains += [e.gain for e in ones if e.kind != "common"][:1]
+    if len(base) > 1:
+        gains.append(np.where(gains[-1] == base, base, 0.0))
+    losses = [predicted(body, body.sums, designs, gain).mean() for gain in gains]
+    gain = gains[int(np.argmin(losses))]
+    after = Losses.of(designs, body, gain)
+    explained = Losses.of(designs, body, base).explained_by(after, models.usual)
+    return gain if explained else None
+
+
+def _explained(design: Design, models: Models) -> tuple[Evidence, Explanation]:
     """Evidence linearised at the explanation that the evidence at the base gives.
 
     The score is that of the second linearisation, which tells changes from novelty
     best; the parameters are those of the first, which are the less biased ones.
     """
+    base = models.present.gain
 
-    def evidence_at(theta: np.ndarray) -> Evidence:
-        return spread.weaken(body.fit(design, theta), theta)
+    def evidence_at(gain: np.ndarray) -> Evidence:
+        return models.spread.weaken(models.body.fit(design, gain), gain)
 
     first = explain(evidence_at(base), base)
-    evidence = evidence_at(first.theta)
+    evidence = evidence_at(first.gain)
     second = explain(evidence, base)
     if first.kind == second.kind:
-        second = replace(second, theta=first.theta)
+        second = replace(second, gain=first.gain)
     return evidence, second
 
 
 def _known(
-    evidence: Evidence,
-    found: Explanation,
-    present: KnownRegime,
-    others: list[KnownRegime],
+    evidence: Evidence, found: Explanation, models: Models
 ) -> KnownRegime | None:
+    others = [r for r in models.others if r.body == models.present.body]
     if not others:
         return None
-    start = float(evidence.log_likelihood(present.theta))
-    scores = [float(evidence.log_likelihood(r.theta)) - start for r in others]
+    start = float(evidence.log_likelihood(models.present.gain))
+    scores = [float(evidence.log_likelihood(r.gain)) - start for r in others]
     best = int(np.argmax(scores))
     return others[best] if scores[best] >= KNOWN_SHARE * found.score else None

@@ -1,6 +1,6 @@
-"""Evidence about gains and drags, with the spread between episodes taken into account.
+"""Evidence about gains, with the spread between episodes taken into account.
 
-One episode says N(score, information) about theta as if the body model were exact. It
+One episode says N(score, information) about gains as if the body model were exact. It
 is not: estimates from episodes of an unchanged body scatter by more. `Spread` learns
 the covariance of that scatter from settled episodes, and every episode's evidence is
 weakened by it, so that thresholds in nats keep their meaning.
@@ -28,47 +28,41 @@ MIN_UNIT = 0.2
 
 @dataclass(frozen=True)
 class Evidence:
-    """Log likelihood of theta (n,): vector @ theta - theta @ precision @ theta / 2."""
+    """Log likelihood of gains (d,): vector @ gain - gain @ precision @ gain / 2."""
 
-    vector: np.ndarray  # (n,)
-    precision: np.ndarray  # (n, n)
+    vector: np.ndarray  # (d,)
+    precision: np.ndarray  # (d, d)
 
     def __add__(self, other: "Evidence") -> "Evidence":
         return Evidence(self.vector + other.vector, self.precision + other.precision)
 
-    def log_likelihood(self, theta: np.ndarray) -> np.ndarray:
-        """Of every theta (..., n), up to a constant."""
-        square = ((theta @ self.precision) * theta).sum(axis=-1)
-        return np.asarray(theta @ self.vector - square / 2)
+    def log_likelihood(self, gain: np.ndarray) -> np.ndarray:
+        """Of every row of gains (..., d), up to a constant."""
+        square = ((gain @ self.precision) * gain).sum(axis=-1)
+        return np.asarray(gain @ self.vector - square / 2)
 
     def best_along(self, base: np.ndarray, direction: np.ndarray) -> float:
-        """The step along a direction (n,) from a base (n,) that is most likely."""
+        """The step along a direction (d,) from a base (d,) that is most likely."""
         slope = direction @ (self.vector - self.precision @ base)
         return float(slope / max(direction @ self.precision @ direction, 1e-12))
 
 
-def no_evidence(n: int) -> Evidence:
-    """Evidence of nothing about n parameters."""
-    return Evidence(np.zeros(n), np.zeros((n, n)))
-
-
 class Spread:
-    """Covariance (2 d, 2 d) of what episodes of one regime say, in relative units."""
+    """Covariance (d, d) of what episodes of one regime say, in relative units."""
 
     def __init__(self, d: int) -> None:
-        gains = np.concatenate([np.ones(d), np.zeros(d)])
-        self.covariance = START_SPREAD**2 * (np.eye(2 * d) + np.outer(gains, gains))
+        self.covariance = START_SPREAD**2 * (np.eye(d) + np.ones((d, d)))
         self.n_episodes = 0
 
-    def weaken(self, fit: Fit, theta: np.ndarray) -> Evidence:
-        """The evidence of an episode that was linearised at theta (2 d,)."""
-        score, information = self._weakened(fit, theta)
-        return Evidence(score + information @ theta, information)
+    def weaken(self, fit: Fit, gain: np.ndarray) -> Evidence:
+        """The evidence of an episode that was linearised at gains (d,)."""
+        score, information = self._weakened(fit, gain)
+        return Evidence(score + information @ gain, information)
 
-    def learn(self, fit: Fit, theta: np.ndarray) -> None:
+    def learn(self, fit: Fit, gain: np.ndarray) -> None:
         """Update the covariance by one settled episode (one step of EM)."""
-        unit = units(theta)
-        score, information = self._weakened(fit, theta)
+        unit = units(gain)
+        score, information = self._weakened(fit, gain)
         score, information = score * unit, information * np.outer(unit, unit)
         mean = self.covariance @ score
         distance = float(mean @ score)
@@ -81,16 +75,15 @@ class Spread:
             found + MIN_SPREAD**2 * np.eye(len(mean))
         )
 
-    def _weakened(self, fit: Fit, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        unit = units(theta)
+    def _weakened(self, fit: Fit, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        unit = units(gain)
         covariance = self.covariance * np.outer(unit, unit)
         both = np.column_stack([fit.score, fit.information])
-        both = np.linalg.solve(np.eye(len(theta)) + fit.information @ covariance, both)
+        both = np.linalg.solve(np.eye(len(gain)) + fit.information @ covariance, both)
         information = both[:, 1:]
         return both[:, 0], (information + information.T) / 2
 
 
-def units(theta: np.ndarray) -> np.ndarray:
-    """(2 d,) units in which deviations from theta are compared."""
-    gain, drag = np.split(theta, 2)
-    return np.concatenate([np.maximum(gain, MIN_UNIT), np.ones_like(drag)])
+def units(gain: np.ndarray) -> np.ndarray:
+    """(d,) units in which deviations from gains are compared."""
+    return np.asarray(np.maximum(gain, MIN_UNIT))

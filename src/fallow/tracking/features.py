@@ -1,10 +1,10 @@
-"""Features of the body model: linear in the force that actuators and drag apply.
+"""Features of the body model: linear in the force that actuators apply.
 
-    force[l, j] = gain[j] command[l, j] - drag[j] velocity[l, j]     lag l, actuator j
+    force[l, j] = gain[j] command[l, j]                             lag l, actuator j
     phi = (1, x, cos(x A + a), force[l, j] * (1, cos(x B + b)) for every l and j)
 
-Rigid bodies are linear in force, so a change of gain or drag enters phi linearly, and
-one evaluation gives the evidence about every gain and every drag at once.
+Rigid bodies are linear in force, so a change of gain enters phi linearly, and one
+evaluation gives the evidence about every gain at once.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from fallow.tracking.signals import LEAK_STEPS, N_LAGS, Signals
 MAX_STATE = 6.0
 """Robust standard deviations at which a state is clipped."""
 MAX_SIGNAL = 1000.0
-"""Units at which commands, velocities and their changes are clipped."""
+"""Units at which commands and changes of velocity are clipped."""
 LENGTH = 1.5
 """Length scale of the random features, in robust standard deviations."""
 MIN_SCALE = 0.1
@@ -31,7 +31,6 @@ class Scaling:
     state_centre: np.ndarray  # (4 d,)
     state: np.ndarray  # (4 d,)
     command: np.ndarray  # (d,)
-    velocity: np.ndarray  # (d,)
     change: np.ndarray  # (d,)
 
 
@@ -40,13 +39,11 @@ def scaling_of(episodes: list[Signals]) -> Scaling:
     state = np.concatenate([e.state for e in episodes])
     change = np.concatenate([e.change for e in episodes])
     command = np.concatenate([e.command[:, 0] for e in episodes])
-    velocity = np.concatenate([e.velocity[:, 0] for e in episodes])
     centre = np.median(state, axis=0)
     return Scaling(
         state_centre=centre,
         state=_robust_std(state - centre),
         command=_positive(np.sqrt((command**2).mean(axis=0))),
-        velocity=_positive(np.sqrt((velocity**2).mean(axis=0))),
         change=_robust_std(change),
     )
 
@@ -64,32 +61,28 @@ def _positive(unit: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Design:
-    """An episode ready for regression: phi and what a change of force adds to it."""
+    """An episode ready for regression: phi and what a change of gain adds to it."""
 
     plain: np.ndarray  # (T, 1 + 4 d + m) features without force
     response: np.ndarray  # (T, 1 + k) features that scale force
     command: np.ndarray  # (T, 2, d) in units of the scaling
-    velocity: np.ndarray  # (T, 2, d) likewise
     change: np.ndarray  # (T, d) likewise
 
-    def phi(self, theta: np.ndarray) -> np.ndarray:
-        """(T, p) features for parameters theta (2 d,): gains, then drags."""
-        gain, drag = np.split(theta, 2)
-        force = gain * self.command - drag * self.velocity  # (T, 2, d)
+    def phi(self, gain: np.ndarray) -> np.ndarray:
+        """(T, p) features for gains (d,)."""
+        force = gain * self.command  # (T, 2, d)
         scaled = force[..., None] * self.response[:, None, None, :]
         return np.hstack([self.plain, scaled.reshape(len(force), -1)])
 
     def jacobian(self, weights: np.ndarray) -> np.ndarray:
-        """(T, 2 d, d) derivative of the predicted change by theta; weights (p, d)."""
+        """(T, d, d) derivative of the predicted change by gain; weights (p, d)."""
         n_steps, d = self.change.shape
         by_force = weights[self.plain.shape[1] :].reshape(N_LAGS * d, -1, d)
         effect = self.response @ by_force.transpose(1, 0, 2).reshape(
             self.response.shape[1], -1
         )
         effect = effect.reshape(n_steps, N_LAGS, d, d)
-        by_gain = (self.command[..., None] * effect).sum(axis=1)
-        by_drag = -(self.velocity[..., None] * effect).sum(axis=1)
-        return np.concatenate([by_gain, by_drag], axis=1)
+        return np.asarray((self.command[..., None] * effect).sum(axis=1))
 
 
 class Basis:
@@ -115,9 +108,16 @@ class Basis:
             plain=np.hstack([one, x, waves[:, :m] * np.sqrt(2 / max(m, 1))]),
             response=np.hstack([one, waves[:, m:] * np.sqrt(2 / max(k, 1))]),
             command=_clipped(signals.command / scaling.command),
-            velocity=_clipped(signals.velocity / scaling.velocity),
             change=_clipped(signals.change / scaling.change),
         )
+
+
+def jump(signals: Signals, scaling: Scaling) -> str:
+    """Why an episode with a jump of a velocity cannot be used; empty if it has none."""
+    largest = float((np.abs(signals.change) / scaling.change).max())
+    if largest <= MAX_SIGNAL:
+        return ""
+    return f"skipped: a velocity jumps by {largest:.0f} times its usual change"
 
 
 def _clipped(values: np.ndarray) -> np.ndarray:
@@ -126,6 +126,6 @@ def _clipped(values: np.ndarray) -> np.ndarray:
 
 def stacked(designs: list[Design]) -> Design:
     """Several episodes as one."""
-    names = ("plain", "response", "command", "velocity", "change")
+    names = ("plain", "response", "command", "change")
     parts = (np.concatenate([getattr(d, name) for d in designs]) for name in names)
     return Design(*parts)

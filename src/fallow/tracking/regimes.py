@@ -1,11 +1,10 @@
-"""The library of regimes: gains, drags, and how far two of them lie apart."""
+"""The library of regimes: gains, bodies, and how far two regimes lie apart."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from fallow.tracking.evidence import Spread, units
-from fallow.tracking.hypotheses import Explanation
 
 
 @dataclass
@@ -13,23 +12,17 @@ class KnownRegime:
     """A regime that the tracker has seen; d actuators."""
 
     id: int
-    theta: np.ndarray  # (2 d,) gains relative to regime 0, then drags
-    base: np.ndarray  # (2 d,) of the regime that it was compared with
-    is_gain: bool = True
-    """Whether gains explain it; False: `unexplained`."""
-    score: float = 0.0
-    """Nats by which it explained the episodes that made it known."""
+    gain: np.ndarray  # (d,) relative to regime 0
+    base: np.ndarray  # (d,) of the regime that it was compared with
+    body: int = 0
+    """Index of its body model; regimes that differ by gains share one."""
     n_episodes: int = 0
     """Episodes of it that were learned from."""
 
     @property
-    def gain(self) -> np.ndarray:
-        """(d,) relative to regime 0."""
-        return self.theta[: len(self.theta) // 2]
-
-    def revise(self, found: Explanation) -> None:
-        """Replace the explanation by one that starts from it."""
-        self.base, self.theta, self.is_gain = self.theta, found.theta, found.is_gain
+    def is_gain(self) -> bool:
+        """Whether gains explain it; False: `unexplained`."""
+        return self.body == 0
 
     def interval(self, spread: Spread) -> tuple[np.ndarray, np.ndarray]:
         """(d,) low and high of the gain, 95 % by the spread between episodes.
@@ -39,9 +32,8 @@ class KnownRegime:
         """
         if self.id == 0:
             return self.gain.copy(), self.gain.copy()
-        d = len(self.gain)
-        unit = np.maximum(units(self.base), units(self.theta))[:d]
-        width = 1.96 * unit * np.sqrt(np.diag(spread.covariance)[:d])
+        unit = np.maximum(units(self.base), units(self.gain))
+        width = 1.96 * unit * np.sqrt(np.diag(spread.covariance))
         return np.maximum(self.gain - width, 0.0), self.gain + width
 
 

@@ -1,26 +1,32 @@
 """The state of a tracker as plain arrays and a JSON-able header, and as one file."""
 
-from dataclasses import asdict, fields
+from copy import copy
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fallow.core import arrayfile
 from fallow.core.errors import FallowError
+from fallow.tracking.body import BodyModel, Sums
 from fallow.tracking.config import TrackerConfig
 from fallow.tracking.features import Scaling
+from fallow.tracking.held import Held, Reading, Trial
 from fallow.tracking.regimes import KnownRegime
 from fallow.tracking.signals import signals_of
 
 if TYPE_CHECKING:
     from fallow.tracking.tracker import Tracker
 
-KIND, VERSION = "tracker", 1
-_BODY = ("gram", "cross", "scatter", "weights")
-_REGIME = ("is_gain", "score", "n_episodes")
+KIND, VERSION = "tracker", 2
+_REGIME = ("body", "n_episodes")
+_USUAL = ("mean", "variance", "n_episodes")
 
 
 def save(tracker: "Tracker") -> dict[str, Any]:
     """Arrays by name, and the header under `header`."""
+    trial = tracker.trial
     header = {
         "version": VERSION,
         "n_actuators": tracker.n_actuators,
@@ -29,12 +35,23 @@ def save(tracker: "Tracker") -> dict[str, Any]:
         "present": tracker.present,
         "n_skipped": tracker.n_skipped,
         "n_spread": tracker.spread.n_episodes,
+        "usual": {name: getattr(tracker.usual, name) for name in _USUAL},
+        "n_bodies": len(tracker.bodies),
         "held": [held.episode for held in tracker.held],
+        "gained": [h.reading.gained for h in tracker.held if h.reading is not None],
+        "trial": None if trial is None else [held.episode for held in trial.held],
         "n_blocks": len(tracker.blocks),
         "known": [[k, v] for k, v in tracker.suspicion.known.items()],
         "regimes": [{n: getattr(r, n) for n in _REGIME} for r in tracker.regimes],
     }
-    arrays = {f"body.{name}": getattr(tracker.body, name) for name in _BODY}
+    bodies = {str(i): body for i, body in enumerate(tracker.bodies)}
+    bodies |= {} if trial is None else {"trial": trial.body}
+    arrays: dict[str, np.ndarray] = {}
+    for name, body in bodies.items():
+        arrays |= _saved_sums(f"body.{name}", body.sums)
+        arrays[f"body.{name}.scatter"] = body.scatter
+        arrays[f"body.{name}.weights"] = body.weights
+    arrays |= _saved_sums("recent", tracker.recent)
     arrays["spread"] = tracker.spread.covariance
     arrays["unknown"] = tracker.suspicion.unknown
     arrays["labels"] = tracker.labels()
@@ -42,17 +59,18 @@ def save(tracker: "Tracker") -> dict[str, Any]:
         for field in fields(Scaling):
             arrays[f"scaling.{field.name}"] = getattr(tracker.scaling, field.name)
     for i, regime in enumerate(tracker.regimes):
-        arrays[f"regime.{i}.theta"], arrays[f"regime.{i}.base"] = (
-            regime.theta,
-            regime.base,
-        )
-    parts = [(h.velocities, h.actions) for h in tracker.held] + tracker.blocks
+        arrays[f"regime.{i}.gain"] = regime.gain
+        arrays[f"regime.{i}.base"] = regime.base
+    kept = tracker.held + ([] if trial is None else trial.held)
+    parts = [(held.velocities, held.actions) for held in kept] + tracker.blocks
     for i, (velocities, actions) in enumerate(parts):
-        arrays[f"part.{i}.velocities"], arrays[f"part.{i}.actions"] = (
-            velocities,
-            actions,
-        )
+        arrays[f"part.{i}.velocities"] = velocities
+        arrays[f"part.{i}.actions"] = actions
     return {"header": header} | {name: array.copy() for name, array in arrays.items()}
+
+
+def _saved_sums(name: str, sums: Sums) -> dict[str, np.ndarray]:
+    return {f"{name}.gram": sums.gram, f"{name}.cross": sums.cross}
 
 
 def restore(cls: "type[Tracker]", saved: dict[str, Any]) -> "Tracker":
@@ -65,8 +83,13 @@ def restore(cls: "type[Tracker]", saved: dict[str, Any]) -> "Tracker":
         )
     config = TrackerConfig(**header["config"])
     tracker = cls(header["n_actuators"], header["control_step_s"], config)
-    for name in _BODY:
-        setattr(tracker.body, name, saved[f"body.{name}"].copy())
+    first = tracker.bodies[0]
+    tracker.bodies = [
+        _body(first, saved, f"body.{i}") for i in range(header["n_bodies"])
+    ]
+    tracker.recent = _sums(saved, "recent")
+    for name, value in header["usual"].items():
+        setattr(tracker.usual, name, value)
     tracker.spread.covariance = saved["spread"].copy()
     tracker.spread.n_episodes = header["n_spread"]
     tracker.suspicion.unknown = saved["unknown"].copy()
@@ -81,26 +104,53 @@ def restore(cls: "type[Tracker]", saved: dict[str, Any]) -> "Tracker":
     return tracker
 
 
+def _sums(saved: dict[str, Any], name: str) -> Sums:
+    return Sums(saved[f"{name}.gram"].copy(), saved[f"{name}.cross"].copy())
+
+
+def _body(first: BodyModel, saved: dict[str, Any], name: str) -> BodyModel:
+    body = copy(first)
+    body.sums = _sums(saved, name)
+    body.scatter = saved[f"{name}.scatter"].copy()
+    body.weights = saved[f"{name}.weights"].copy()
+    return body
+
+
 def _regime(saved: dict[str, Any], i: int, header: dict[str, Any]) -> KnownRegime:
-    theta, base = saved[f"regime.{i}.theta"].copy(), saved[f"regime.{i}.base"].copy()
-    return KnownRegime(i, theta, base, **header)
+    gain, base = saved[f"regime.{i}.gain"].copy(), saved[f"regime.{i}.base"].copy()
+    return KnownRegime(i, gain, base, **header)
 
 
 def _restore_parts(tracker: "Tracker", saved: dict[str, Any]) -> None:
-    from fallow.tracking.tracker import Held
-
+    """Episodes and blocks; what was read of an episode follows from the episode."""
     header = saved["header"]
-    n_held = len(header["held"])
+    episodes = header["held"] + (header["trial"] or [])
     parts = [
         (saved[f"part.{i}.velocities"].copy(), saved[f"part.{i}.actions"].copy())
-        for i in range(n_held + header["n_blocks"])
+        for i in range(len(episodes) + header["n_blocks"])
     ]
-    tracker.blocks = parts[n_held:]
-    for episode, (v, a) in zip(header["held"], parts, strict=False):
-        design = None
-        if tracker.scaling is not None:
-            design = tracker.basis.design(signals_of(v, a), tracker.scaling)
-        tracker.held.append(Held(episode, v, a, design))
+    tracker.blocks = parts[len(episodes) :]
+    kept = [
+        Held(episode, *part) for episode, part in zip(episodes, parts, strict=False)
+    ]
+    if tracker.scaling is not None:
+        designs = [
+            tracker.basis.design(signals_of(h.velocities, h.actions), tracker.scaling)
+            for h in kept
+        ]
+        kept = [replace(h, design=d) for h, d in zip(kept, designs, strict=True)]
+    n_held = len(header["held"])
+    tracker.held = kept[:n_held]
+    if header["trial"] is not None:
+        trial_body = _body(tracker.bodies[0], saved, "body.trial")
+        tracker.trial = Trial(trial_body, kept[n_held:])
+    body, gain = tracker.body, tracker.regime.gain
+    for i, gained in enumerate(header["gained"]):
+        design = designs[i]
+        reading = Reading(
+            body.fit(design, gain), body.sums_of(design, gain, body.weights), gained
+        )
+        tracker.held[i] = replace(tracker.held[i], reading=reading)
 
 
 def write_tracker(path: str | Path, tracker: "Tracker") -> None:

@@ -10,7 +10,7 @@ from fallow.core.errors import FallowError
 LEAK_STEPS = (2.0, 8.0)
 """Time constants of the leaky means of velocity, which stand in for positions."""
 N_LAGS = 2
-"""Commands and velocities of the present and of the previous step act on the body."""
+"""Commands of the present and of the previous step act on the body."""
 MIN_STEPS = 20
 """Steps of a usable episode."""
 MAX_SIZE = 1e12
@@ -23,7 +23,6 @@ class Signals:
 
     state: np.ndarray  # (T, 4 d) velocity now, one step before, leaky means
     command: np.ndarray  # (T, 2, d) commanded action now and one step before
-    velocity: np.ndarray  # (T, 2, d) driven velocity now and one step before
     change: np.ndarray  # (T, d) v[t + 1] - v[t]
 
     @property
@@ -41,34 +40,35 @@ def signals_of(velocities: np.ndarray, actions: np.ndarray) -> Signals:
     return Signals(
         state=np.hstack([v, previous, *leaky]),
         command=np.stack([actions, before], axis=1),
-        velocity=np.stack([v, previous], axis=1),
         change=np.diff(velocities, axis=0),
     )
 
 
 def checked(
-    velocities: np.ndarray, actions: np.ndarray, n_actuators: int
+    velocities: np.ndarray, actions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both as float64 arrays of the right shapes.
+    """Both as float64 arrays of fitting shapes.
 
     Raises:
-        FallowError: the shapes do not fit each other or the number of actuators.
+        FallowError: the shapes do not fit each other.
     """
     v, a = np.asarray(velocities, np.float64), np.asarray(actions, np.float64)
-    if a.ndim != 2 or a.shape[1] != n_actuators:
+    if a.ndim != 2:
         raise FallowError(
-            f"actions have shape {a.shape}; this tracker needs (T, {n_actuators})"
+            f"actions have shape {a.shape}; a tracker needs (T, actuators)"
         )
-    if v.shape != (len(a) + 1, n_actuators):
+    if v.shape != (len(a) + 1, a.shape[1]):
         raise FallowError(
             f"velocities have shape {v.shape}; {len(a)} actions need "
-            f"({len(a) + 1}, {n_actuators}), one velocity before and after each action"
+            f"({len(a) + 1}, {a.shape[1]}), one velocity before and after each action"
         )
     return v, a
 
 
-def defect(velocities: np.ndarray, actions: np.ndarray) -> str:
+def defect(velocities: np.ndarray, actions: np.ndarray, n_actuators: int) -> str:
     """Why an episode cannot be used, in one sentence; empty if it can."""
+    if actions.shape[1] != n_actuators:
+        return f"skipped: {actions.shape[1]} actuators where there were {n_actuators}"
     if len(actions) < MIN_STEPS:
         return f"skipped: {len(actions)} steps, fewer than {MIN_STEPS}"
     for name, values in (("velocities", velocities), ("actions", actions)):

@@ -32,24 +32,34 @@ class Suspicion:
 
     def threshold(self, present: KnownRegime, n_regimes: int) -> float:
         """Nats at which a change is examined."""
-        n_tests = len(grid(present.theta)) + n_regimes - 1
+        n_tests = len(grid(present.gain)) + n_regimes
         return float(np.log(1000 / self.false_alarms_per_1000 * n_tests))
 
     def add(
-        self, evidence: Evidence, present: KnownRegime, regimes: list[KnownRegime]
+        self,
+        evidence: Evidence,
+        present: KnownRegime,
+        others: list[KnownRegime],
+        ratios: dict[int | None, float],
     ) -> None:
-        """Add an episode to every sum."""
-        start = evidence.log_likelihood(present.theta)
-        most = self.threshold(present, len(regimes)) / self.min_episodes + 1e-9
-        tests = evidence.log_likelihood(grid(present.theta)) - start
+        """Add an episode to every sum.
+
+        `ratios` has the log likelihood ratios that gains do not give: of the other
+        bodies' regimes by id, and of an unknown body under None.
+        """
+        start = evidence.log_likelihood(present.gain)
+        most = self.threshold(present, 1 + len(others)) / self.min_episodes + 1e-9
+        tests = evidence.log_likelihood(grid(present.gain)) - start
+        tests = np.clip(np.append(tests, ratios[None]), -most, most)
         if len(self.unknown) != len(tests):
             self.unknown = np.zeros(len(tests))
-        self.unknown = np.maximum(0.0, self.unknown + np.clip(tests, -most, most))
-        for regime in regimes:
-            if regime.id != present.id:
-                ratio = float(evidence.log_likelihood(regime.theta) - start)
-                total = self.known.get(regime.id, 0.0) + min(max(ratio, -most), most)
-                self.known[regime.id] = max(0.0, total)
+        self.unknown = np.maximum(0.0, self.unknown + tests)
+        for regime in others:
+            ratio = ratios.get(regime.id)
+            if ratio is None:
+                ratio = float(evidence.log_likelihood(regime.gain) - start)
+            total = self.known.get(regime.id, 0.0) + min(max(ratio, -most), most)
+            self.known[regime.id] = max(0.0, total)
 
     @property
     def largest(self) -> float:

@@ -1,6 +1,6 @@
 """The tracker: an episode in, the regime in force out."""
 
-from dataclasses import dataclass
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -9,30 +9,19 @@ from fallow.core.errors import FallowError
 from fallow.tracking import regimes, saving
 from fallow.tracking.body import BodyModel
 from fallow.tracking.config import TrackerConfig
-from fallow.tracking.decision import Verdict, judge
+from fallow.tracking.contest import Usual
+from fallow.tracking.decision import Models, Verdict, judge, review
 from fallow.tracking.evidence import Spread
-from fallow.tracking.features import Basis, Design, Scaling, scaling_of
-from fallow.tracking.hypotheses import Explanation
+from fallow.tracking.features import Basis, Design, Scaling, jump, scaling_of
+from fallow.tracking.held import Held, Reading, Trial
 from fallow.tracking.regimes import KnownRegime
 from fallow.tracking.reporting import report
 from fallow.tracking.signals import checked, defect, signals_of
 from fallow.tracking.suspicion import HOLD, Suspicion
 from fallow.tracking.update import TrackerUpdate
 
-TRIAL_SHARE = 1.0
-"""Of the score that made a regime known, which another new regime must reach while that
-one is on trial; below it the regime's explanation is revised instead."""
-
-
-@dataclass(frozen=True)
-class Held:
-    """A recent episode that is not learned from yet."""
-
-    episode: int
-    velocities: np.ndarray  # (T + 1, d)
-    actions: np.ndarray  # (T, d)
-    design: Design | None = None
-    """None before the end of warm-up."""
+RECENT = 0.5
+"""Share of the sums of recent episodes that remains after each episode."""
 
 
 class Tracker:
@@ -58,12 +47,16 @@ class Tracker:
         self.config = config or TrackerConfig()
         c, d = self.config, n_actuators
         self.basis = Basis(d, c.n_state_features, c.n_command_features, c.seed)
-        self.body = BodyModel(self.basis.n_features, d, c.memory_steps, c.drift)
+        self.bodies = [BodyModel(self.basis.n_features, d, c.memory_steps, c.drift)]
+        """Body models: one of gains, and one of each `unexplained` regime."""
         self.spread = Spread(d)
         self.suspicion = Suspicion(c.false_alarms_per_1000, c.min_episodes)
+        self.usual = Usual()
+        self.recent = self.bodies[0].sums
+        """Sums of the last few episodes, held ones included."""
+        self.trial: Trial | None = None
         self.scaling: Scaling | None = None
-        first = np.repeat([1.0, 0.0], d)
-        self.regimes = [KnownRegime(0, first, first)]
+        self.regimes = [KnownRegime(0, np.ones(d), np.ones(d))]
         """The library, by id."""
         self.present = 0
         """Id of the regime in force."""
@@ -84,6 +77,20 @@ class Tracker:
         return self.regimes[self.present]
 
     @property
+    def body(self) -> BodyModel:
+        """The body model in force."""
+        return self.bodies[self.regime.body]
+
+    @property
+    def _is_new(self) -> bool:
+        few = self.regime.n_episodes < self.config.trial_episodes
+        return self.present > 0 and few
+
+    @property
+    def _review_at(self) -> tuple[int, int]:
+        return self.config.trial_episodes // 2, self.config.trial_episodes
+
+    @property
     def threshold(self) -> float:
         """Nats against the present regime at which a change is examined."""
         return self.suspicion.threshold(self.regime, len(self.regimes))
@@ -102,17 +109,19 @@ class Tracker:
         Raises:
             FallowError: wrong shapes.
         """
-        v, a = checked(velocities, actions, self.n_actuators)
+        v, a = checked(velocities, actions)
         before = {held.episode: self.label_list[held.episode] for held in self.held}
         self.label_list.append(self.present)
-        note = defect(v, a)
+        note = defect(v, a, self.n_actuators)
+        if not note and self.scaling is not None:
+            note = jump(signals_of(v, a), self.scaling)
         if note:
             self.n_skipped += 1
-            return report(self, before, note)
-        if self.scaling is None:
+        elif self.scaling is None:
             self._warm_up(v, a)
-            return report(self, before, "")
-        return report(self, before, self._read(v, a, self.scaling))
+        else:
+            note = self._read(v, a, self.scaling)
+        return report(self, before, note)
 
     def update_block(
         self, velocities: np.ndarray, actions: np.ndarray, *, is_last: bool
@@ -125,7 +134,13 @@ class Tracker:
         Raises:
             FallowError: wrong shapes.
         """
-        self.blocks.append(checked(velocities, actions, self.n_actuators))
+        block = checked(velocities, actions)
+        if self.blocks and block[1].shape[1] != self.blocks[0][1].shape[1]:
+            raise FallowError(
+                f"a block of {block[1].shape[1]} actuators in an episode of "
+                f"{self.blocks[0][1].shape[1]}; end the episode first"
+            )
+        self.blocks.append(block)
         if not is_last:
             n_steps = sum(len(a) for _, a in self.blocks)
             return report(self, {}, f"{n_steps} steps of an episode")
@@ -155,77 +170,151 @@ class Tracker:
         signals = [signals_of(held.velocities, held.actions) for held in self.held]
         self.scaling = scaling_of(signals)
         designs = [self.basis.design(s, self.scaling) for s in signals]
-        self.body.warm_up(designs, self.regime.theta)
+        self.body.warm_up(designs, self.regime.gain)
         self.regime.n_episodes += len(designs)
         self.held = []
 
     def _read(self, v: np.ndarray, a: np.ndarray, scaling: Scaling) -> str:
         """Weigh one episode; a sentence if the regime changed."""
         design = self.basis.design(signals_of(v, a), scaling)
-        fit = self.body.fit(design, self.regime.theta)
-        evidence = self.spread.weaken(fit, self.regime.theta)
-        self.suspicion.add(evidence, self.regime, self.regimes)
-        self.held.append(Held(self.n_episodes - 1, v, a, design))
+        reading, ratios = self._reading(design)
+        evidence = self.spread.weaken(reading.fit, self.regime.gain)
+        self.suspicion.add(evidence, self.regime, self._others(), ratios)
+        self.held.append(Held(self.n_episodes - 1, v, a, design, reading))
         limit = self.threshold
         largest, n_held = self.suspicion.largest, len(self.held)
         if largest >= limit and n_held >= self.config.min_episodes:
-            verdict = self._verdict()
-            if verdict.accepted(limit):
-                return self._accept(verdict)
-        if largest < HOLD * limit:
-            self.spread.learn(fit, self.regime.theta)
-            self._learn(self.held)
-        elif n_held >= self.config.max_suspicious:
-            self.suspicion.reset()
-            self._learn(self.held)
+            note = self._decide(limit)
+            if note:
+                return note
+        if largest < HOLD * limit or n_held >= self.config.max_suspicious:
+            self._settle(self.held)
         return ""
 
-    def _verdict(self) -> Verdict:
-        return judge(
-            [held.design for held in self.held if held.design is not None],
-            self.body,
-            self.spread,
-            self.regime,
-            [r for r in self.regimes if r.id != self.present],
-            self.config.min_episodes,
-        )
+    def _others(self) -> list[KnownRegime]:
+        return [regime for regime in self.regimes if regime.id != self.present]
 
-    def _accept(self, verdict: Verdict) -> str:
-        """Enter the other regime, or revise the present one while it is on trial."""
-        found, known, previous = verdict.found, verdict.known, self.present
-        self.suspicion.reset()
+    def _reading(self, design: Design) -> tuple[Reading, dict[int | None, float]]:
+        """What an episode says, and log likelihood ratios that gains do not give."""
+        body, gain, usual = self.body, self.regime.gain, self.usual
+        held = [h.reading.sums for h in self.held if h.reading is not None]
+        weights = sum(held, body.sums).solve() if held else body.weights
+        same = body.loss(design, gain, weights)
+        recent = (body.vague + self.recent).solve()
+        self.recent = self.recent * RECENT + body.sums_of(design, gain, recent)
+        reading = Reading(
+            body.fit(design, gain),
+            body.sums_of(design, gain, body.weights),
+            same - body.loss(design, gain, recent),
+        )
+        ratios: dict[int | None, float] = {None: usual.log_ratio(reading.gained)}
+        for regime in self._others():
+            if regime.body != self.regime.body:
+                known = self.bodies[regime.body].weights
+                gained = same - body.loss(design, regime.gain, known)
+                ratios[regime.id] = usual.log_ratio(usual.mean + gained)
+        return reading, ratios
+
+    def _decide(self, limit: float) -> str:
+        """Weigh the held episodes together; a sentence if the regime changed."""
+        designs = [held.design for held in self.held if held.design is not None]
+        verdict = judge(designs, self._models(), limit)
+        is_new = (
+            self.present > 0 and self.regime.n_episodes < self.config.trial_episodes
+        )
+        if verdict is None or (verdict.known is None and is_new):
+            return ""
+        previous = self.present
         split = len(self.held) - verdict.n_recent
         earlier, recent = self.held[:split], self.held[split:]
-        self._learn(earlier)
-        on_trial = self.regime.n_episodes < self.config.trial_episodes
-        clear = found.score >= TRIAL_SHARE * self.regime.score
-        if known is None and self.present and on_trial and not clear:
-            self.regime.revise(found)
-        elif known is None:
-            known = self._new_regime(found)
-        self.present = self.present if known is None else known.id
+        self._settle(earlier)
+        self.suspicion.reset()
+        self._enter(verdict, [held.design for held in recent if held.design])
         self._learn(recent)
-        if known is None:
+        if previous == self.present:
             return ""
         return f"changed from regime {previous} to {self.present}"
 
-    def _new_regime(self, found: Explanation) -> KnownRegime:
-        """Add a regime to the library; the nearest known one if that is full."""
-        base, regimes = self.regime.theta, self.regimes
-        if len(regimes) >= self.config.max_regimes:
-            others = [r for r in regimes if r.id != self.present]
-            return min(
-                others, key=lambda r: float(((r.theta - found.theta) ** 2).sum())
-            )
-        new = KnownRegime(len(regimes), found.theta, base, found.is_gain, found.score)
-        regimes.append(new)
-        return new
+    def _models(self) -> Models:
+        return Models(
+            self.bodies,
+            self.spread,
+            self.usual,
+            self.regime,
+            self._others(),
+            self.config.min_episodes,
+        )
+
+    def _enter(self, verdict: Verdict, designs: list[Design]) -> None:
+        """Make the other regime the present one."""
+        found, known, before = verdict.found, verdict.known, self.regime
+        self.recent = self.recent * 0.0
+        if known is None and len(self.regimes) >= self.config.max_regimes:
+            known = self._nearest(before.gain if found is None else found.gain)
+        if known is None and found is None:
+            self._enter_new_body(designs)
+            return
+        self.trial = None
+        if known is None:
+            assert found is not None
+            known = KnownRegime(len(self.regimes), found.gain, before.gain, before.body)
+            self.regimes.append(known)
+            self.trial = Trial(copy(self.body), [])
+        self.present = known.id
+
+    def _enter_new_body(self, designs: list[Design]) -> None:
+        """Enter a regime that no gains explain."""
+        self.trial = None
+        body = copy(self.body)
+        body.restart(designs, self.regime.gain)
+        self.bodies.append(body)
+        gain, index = self.regime.gain, len(self.bodies) - 1
+        self.regimes.append(KnownRegime(len(self.regimes), gain, gain, index))
+        self.present = len(self.regimes) - 1
+
+    def _nearest(self, gain: np.ndarray) -> KnownRegime:
+        """The known regime whose gains are nearest, for a library that is full."""
+        return min(self._others(), key=lambda r: regimes.gain_mismatch(r.gain, gain))
+
+    def _settle(self, episodes: list[Held]) -> None:
+        """Learn from held episodes as episodes of a body that did not change."""
+        for held in [] if self._is_new else episodes:
+            assert held.reading is not None
+            self.spread.learn(held.reading.fit, self.regime.gain)
+            self.usual.learn(held.reading.gained)
+        if len(episodes) >= self.config.max_suspicious:
+            self.suspicion.reset()
+        self._learn(episodes)
 
     def _learn(self, episodes: list[Held]) -> None:
         """Learn from held episodes as episodes of the present regime."""
         for held in episodes:
             assert held.design is not None
             self.label_list[held.episode] = self.present
-            self.body.learn(held.design, self.regime.theta)
+            self.body.learn(held.design, self.regime.gain)
             self.regime.n_episodes += 1
+            if self.trial is not None:
+                self.trial.held.append(held)
+                if len(self.trial.held) in self._review_at:
+                    self._review(self.trial)
         self.held = []
+
+    def _review(self, trial: Trial) -> None:
+        """Set a new regime's gains, or give it its own body, by all its episodes."""
+        regime, before = self.regime, copy(trial.body)
+        designs = [held.design for held in trial.held if held.design is not None]
+        gain = review(designs, before, self._models())
+        self.recent = self.recent * 0.0
+        if gain is None or len(designs) >= self.config.trial_episodes:
+            self.trial = None
+        self.bodies[regime.body] = before
+        if gain is None:
+            self.bodies[regime.body] = trial.body
+            before.restart(designs, regime.base)
+            self.bodies.append(before)
+            regime.gain, regime.body = regime.base, len(self.bodies) - 1
+            regime.n_episodes = 0
+        else:
+            regime.gain = gain
+        for design in designs:
+            before.learn(design, regime.gain)
