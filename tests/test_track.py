@@ -1,7 +1,6 @@
 """`fallow track`: regimes of logs that grow, for people, machines and the page."""
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -220,7 +219,6 @@ def follow(*arguments: object, **options) -> subprocess.Popen:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         **options,
     )
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from fallow.core.errors import FallowError
 from fallow.tracking import (
@@ -15,6 +16,7 @@ from fallow.tracking import (
 )
 from fallow.tracking.evidence import Evidence
 from fallow.tracking.hypotheses import explain
+from fallow.tracking.one_thread import one_blas_thread
 from fallow.tracking.regimes import KnownRegime, mismatch
 
 N_STEPS, STEP_S = 120, 0.05
@@ -324,3 +326,21 @@ def test_mismatch_by_hand() -> None:
     assert mismatch(regime(1, 1), regime(1, 0)) == pytest.approx(np.sqrt(0.5))
     assert mismatch(regime(0.5, 0.5), regime(1, 1)) == pytest.approx(0.5)
     assert mismatch(regime(0, 0), regime(0, 0)) == 0
+
+
+def test_a_tracker_works_with_one_blas_thread() -> None:
+    """Together with another one, too; afterwards the limits are as before."""
+
+    def n_threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if is_blas(pool)]
+
+    def is_blas(pool: dict) -> bool:
+        return pool["user_api"] == "blas"
+
+    with threadpool_limits(2, "blas"):
+        before = n_threads()
+        with one_blas_thread():
+            with one_blas_thread():
+                assert set(n_threads()) == {1}
+            assert set(n_threads()) == {1}
+        assert n_threads() == before

@@ -17,7 +17,7 @@ python=${PYTHON:-python3}
 
 mkdir -p "$folder"
 "$python" -m pip wheel --quiet --no-deps --wheel-dir "$folder" .
-grep -iE '^(absl-py|docstring.parser|equinox|etils|filelock|jaxtyping|markdown-it-py|mdurl|mujoco|optax|pygments|rich|safetensors|typeguard|typing_extensions|tyro|wadler_lindig)==' \
+grep -iE '^(absl-py|docstring.parser|equinox|etils|filelock|jaxtyping|markdown-it-py|mdurl|mujoco|optax|pygments|rich|safetensors|threadpoolctl|typeguard|typing_extensions|tyro|wadler_lindig)==' \
     constraints.txt > "$folder/names.txt"
 "$python" -m pip download --quiet --no-deps --only-binary=:all: \
     --python-version "$version" --dest "$folder" --requirement "$folder/names.txt"

@@ -1,20 +1,10 @@
 """The options of commands that read logs: which columns hold what."""
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fallow.logs.columns import Columns
-
-
-def use_one_thread() -> None:
-    """Keep NumPy to one thread; call it before NumPy is imported.
-
-    The tracker's matrices are small, and threads that wait for each other make it a
-    hundred times slower on a busy machine.
-    """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @dataclass(frozen=True, kw_only=True)

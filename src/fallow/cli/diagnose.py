@@ -6,7 +6,7 @@ from typing import Literal
 
 import tyro
 
-from fallow.cli.columns import ColumnOptions, use_one_thread
+from fallow.cli.columns import ColumnOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,6 @@ class DiagnoseCommand(ColumnOptions):
     """A segment is stale if z is above 3 in the mean response, or in any joint."""
 
     def run(self) -> int:
-        use_one_thread()
         from fallow.console.progress import track
         from fallow.diagnosis.pipeline import diagnose_all, exit_code
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from fallow.cli.columns import ColumnOptions, use_one_thread
+from fallow.cli.columns import ColumnOptions
 from fallow.core.errors import FallowError
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ class TrackCommand(ColumnOptions):
     """False alarms that are acceptable in 1,000 episodes of an unchanged body."""
 
     def run(self) -> int:
-        use_one_thread()
         from fallow.diagnosis.follow import LogFollower
         from fallow.logs.following import Following
         from fallow.tracking import TrackerConfig

@@ -23,8 +23,8 @@ class JointResponse:
     now: float | None
     """Median K since that episode."""
     lost: float | None
-    """1 - now / before; negative if the response grew, above 1 if its sign changed, None
-    if the response before is so small that resamples disagree on its sign."""
+    """1 - now / before; negative if the response grew, above 1 if its sign changed.
+    None if the response before is so small that resamples disagree on its sign."""
     interval: tuple[float, float] | None
     """Resampling interval of `lost`: of the response, not of the gain."""
     changed: bool

@@ -14,6 +14,7 @@ from fallow.tracking.decision import Models, Verdict, judge, review
 from fallow.tracking.evidence import Spread
 from fallow.tracking.features import Basis, Design, Scaling, jump, scaling_of
 from fallow.tracking.held import Held, Reading, Trial
+from fallow.tracking.one_thread import one_blas_thread
 from fallow.tracking.regimes import KnownRegime
 from fallow.tracking.reporting import report
 from fallow.tracking.signals import checked, defect, signals_of
@@ -115,13 +116,14 @@ class Tracker:
         note = defect(v, a, self.n_actuators)
         if not note and self.scaling is not None:
             note = jump(signals_of(v, a), self.scaling)
-        if note:
-            self.n_skipped += 1
-        elif self.scaling is None:
-            self._warm_up(v, a)
-        else:
-            note = self._read(v, a, self.scaling)
-        return report(self, before, note)
+        with one_blas_thread():
+            if note:
+                self.n_skipped += 1
+            elif self.scaling is None:
+                self._warm_up(v, a)
+            else:
+                note = self._read(v, a, self.scaling)
+            return report(self, before, note)
 
     def update_block(
         self, velocities: np.ndarray, actions: np.ndarray, *, is_last: bool
