@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import log_files
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from fallow.core.errors import FallowError
 from fallow.diagnosis import Example, example
+from fallow.diagnosis.follow import LogFollower
 from fallow.diagnosis.regime_phrases import loss, lost, spans_text
 from fallow.diagnosis.regimes import Follower, SeenRegime, regimes_of
 from fallow.logs import Columns, HistoryWriter, read_history
@@ -378,3 +380,20 @@ def test_regimes_of_a_log_in_memory(log: Log) -> None:
     assert found.keep == ((0, 14), (24, 36)) and found.discards
     assert [c.since for c in found.changes] == [14, 24]
     assert [c.is_new for c in found.changes] == [True, False]
+
+
+def test_revised_gains_are_a_line() -> None:
+    """Once a revision; a regime that comes into force is none."""
+    log = LogFollower(Following((), Columns()))
+    told = [
+        log._is_revised(SimpleNamespace(regime=regime, gain=np.array(gain)))
+        for regime, gain in [
+            (0, [1.0, 1.0]),
+            (1, [0.5, 0.5]),
+            (1, [0.45, 0.5]),
+            (1, [0.0, 1.0]),
+            (1, [0.0, 1.0]),
+            (0, [1.0, 1.0]),
+        ]
+    ]
+    assert told == [False, False, False, True, False, False]

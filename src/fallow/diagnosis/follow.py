@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fallow.core import arrayfile
 from fallow.core.errors import FallowError
 from fallow.core.text import printable
@@ -20,6 +22,8 @@ from fallow.tracking import TrackerConfig, TrackerUpdate
 KIND, VERSION = "followed log", 1
 HEAD_BYTES = 4096
 """Of a log, by which a later call knows it again."""
+REVISED = 0.1
+"""Change of a gain that is worth a line."""
 MOST_EVENTS = 200
 """Lines that a page shows, the newest ones."""
 
@@ -54,6 +58,8 @@ class LogFollower:
     read: dict[str, list[int]] = field(default_factory=dict)
     """By log: episodes read, and the length and checksum of its first bytes."""
     _known: dict[str, int] = field(default_factory=dict)
+    _printed: tuple[int, np.ndarray] = field(default=(-1, np.zeros(0)))
+    """Regime in force and its gains as last printed."""
 
     def __post_init__(self) -> None:
         if self.state is not None and self.state.exists():
@@ -101,11 +107,20 @@ class LogFollower:
         changes = self.follower.changes
         last = changes[-1] if changes else None
         change = last if last and last.episode == update.episode else None
-        line = ""
-        if change is not None or update.note:
-            line = event(update, change, self.follower.regimes())
+        line, is_revised = "", self._is_revised(update)
+        if change is not None or is_revised or update.note:
+            line = event(update, change, self.follower.regimes(), is_revised)
         content = {"source": source, **as_json(update)}
         return Report(line, content, changed=change is not None)
+
+    def _is_revised(self, update: TrackerUpdate) -> bool:
+        """Whether the gains of the regime in force are others than last printed."""
+        regime, gain = self._printed
+        is_same = regime == update.regime
+        is_revised = is_same and bool(np.abs(update.gain - gain).max() > REVISED)
+        if not is_same or is_revised:
+            self._printed = update.regime, update.gain
+        return is_revised
 
     def _update(
         self, episode: LoggedEpisode, source: str, format: str

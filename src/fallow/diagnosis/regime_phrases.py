@@ -28,8 +28,13 @@ def opening(source: str, episode: LoggedEpisode, format: str) -> str:
     return f"{source} ({format}): {n} actuators ({shown}{more}), {step}"
 
 
-def event(update: TrackerUpdate, change: RegimeChange | None, found: Regimes) -> str:
-    """One line if an episode changed the regime or was skipped; else nothing."""
+def event(
+    update: TrackerUpdate,
+    change: RegimeChange | None,
+    found: Regimes,
+    is_revised: bool = False,
+) -> str:
+    """One line if an episode changed the regime, revised it or was skipped."""
     if change is not None:
         since = "" if change.since == change.episode else f", since {change.since}"
         kind = ", new" if change.is_new else " again"
@@ -39,6 +44,9 @@ def event(update: TrackerUpdate, change: RegimeChange | None, found: Regimes) ->
         return f"{text}: {lost(found.regime(change.regime), found.actuators)}"
     if update.note.startswith("skipped"):
         return f"episode {update.episode}: {update.note}"
+    if is_revised:
+        what = lost(found.regime(update.regime), found.actuators)
+        return f"episode {update.episode}: regime {update.regime}, revised: {what}"
     return ""
 
 
