@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from fallow.logs.log import Log
     from fallow.logs.readers import read_log
     from fallow.replay.buffer import Buffer
+    from fallow.replay.labeler import Tracked
     from fallow.replay.rules.rule import Rule
     from fallow.replay.storage import Field
     from fallow.study.engines import run_study
     from fallow.study.plan import Cell, Plan
+    from fallow.tracking.tracker import Tracker
 
 __version__ = "0.1.0"
 
@@ -33,6 +35,8 @@ _PUBLIC = {
     "Plan": "fallow.study.plan",
     "Rule": "fallow.replay.rules.rule",
     "ShiftDynamics": "fallow.dynamics.gym",
+    "Tracked": "fallow.replay.labeler",
+    "Tracker": "fallow.tracking.tracker",
     "Worlds": "fallow.dynamics.worlds",
     "diagnose": "fallow.diagnosis.pipeline",
     "read_log": "fallow.logs.readers",
@@ -51,6 +55,8 @@ __all__ = [
     "Plan",
     "Rule",
     "ShiftDynamics",
+    "Tracked",
+    "Tracker",
     "Worlds",
     "__version__",
     "diagnose",

@@ -28,6 +28,11 @@ RECENT = 0.5
 class Tracker:
     """Follows the regime of one body, online, from commands and driven velocities.
 
+    Args:
+        n_actuators: commands of a step, and velocities that they drive.
+        control_step_s: seconds from one command to the next.
+        config: settings, the false-alarm budget among them.
+
     Raises:
         FallowError: no actuator, or a control step that is not positive.
     """
