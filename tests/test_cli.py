@@ -97,6 +97,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
         "magnitude",
         "window",
         "selector",
+        "online",
         "demo",
     ]
     assert names["formats"] == [

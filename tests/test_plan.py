@@ -36,6 +36,12 @@ def test_the_studies_of_the_paper(name: str, preset: str) -> None:
         assert {"passive", "recency"} <= set(cell.rules)
 
 
+def test_the_online_study_is_on_seeds_that_tuned_nothing() -> None:
+    plan = STUDIES["online"]
+    assert plan.seeds == (5, 6, 7, 8, 9)
+    assert len(plan.branches()) == 42 * 5
+
+
 def test_sizes_tell_trunks_apart_not_how_they_are_spelled() -> None:
     plan = find_plan("table1", "lean")
     same = find_plan("table1", "lean:horizon=15")
