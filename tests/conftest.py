@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -22,6 +23,9 @@ COMPILED = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 os.environ["FALLOW_CACHE"] = os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+
+hypothesis.settings.register_profile("fallow", deadline=None)  # machines are noisy
+hypothesis.settings.load_profile("fallow")
 
 TRACED: dict[str, Any] = {}
 """Programs of this process by their key; see `traced_once`."""

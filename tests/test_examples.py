@@ -11,7 +11,7 @@ EXPECTED = {
     "plan_a_study.py": "branches   12",
     "replay_numpy.py": "regime 1 since episode 40, gain 0.5",
     "record_and_look_back.py": "episode 3 simulated again: 500 transitions",
-    "robot_loop.py": "train on 35 of 50 episodes, the last is 49",
+    "robot_loop.py": "train on 34 of 50 episodes, the last is 49",
     "shift_any_gymnasium.py": "the body changed at frames [300, 500, 700, 900]",
 }
 
