@@ -8,11 +8,12 @@ EXTRAS := .venv-extras
 TORCH := torch==2.13.0+cpu
 TORCH_OPTIONS :=
 
-.PHONY: help demo test test-extras test-gpu check docs fuzz bench clean
+.PHONY: help demo test test-slow test-extras test-gpu check docs fuzz bench clean
 
 help:
 	@echo "make demo    a paired study in small, in minutes (runs/demo/report.html)"
 	@echo "make test    run the tests"
+	@echo "make test-slow     those that take minutes of tracing"
 	@echo "make test-extras   those that need torch (a CPU build), ray or a browser"
 	@echo "make test-gpu      compiled kernels beside plain forms, a fleet in a hurry (needs a GPU)"
 	@echo "make check   lint, formatting and types"
@@ -27,6 +28,10 @@ demo: $(VENV)/.ready-demo
 test: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
+# kernels interpreted beside plain forms, learning, and other minutes of tracing
+test-slow: $(VENV)/.ready-test
+	$(BIN)/python -m pytest -n 2 -m slow
+
 test-extras: $(EXTRAS)/.ready-test
 	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py \
 		tests/test_ray.py tests/test_report_browser.py tests/test_docs.py
@@ -35,7 +40,7 @@ test-extras: $(EXTRAS)/.ready-test
 # held against the kernels multiplies in full precision
 PYTHON := $(BIN)/python
 test-gpu:
-	JAX_DEFAULT_MATMUL_PRECISION=highest $(PYTHON) -m pytest tests/test_fleet_hurry.py \
+	JAX_DEFAULT_MATMUL_PRECISION=highest $(PYTHON) -m pytest -m slow tests/test_fleet_hurry.py \
 		tests/test_dreamer_forms.py tests/test_posterior_scan.py tests/test_dreamer_heads.py \
 		tests/test_dreamer_sizes.py
 

@@ -96,6 +96,7 @@ def test_one_program_serves_several_shapes(folder) -> None:
     assert function.n == 2
 
 
+@pytest.mark.slow
 def test_a_fleet_of_kept_programs_learns_the_same(folder, monkeypatch) -> None:
     branches = [Branch(0), Branch(1, "none", "recency:window_transitions=300")]
     steps = MICRO.prefill_transitions + 3

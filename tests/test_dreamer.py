@@ -182,6 +182,7 @@ def test_initial_latents_are_nearly_uniform() -> None:
     assert 105 < entropy < 32 * math.log(32)
 
 
+@pytest.mark.slow
 def test_the_model_learns_a_batch_by_heart(batch) -> None:
     state, history = fresh(0), []
     for k in range(60):

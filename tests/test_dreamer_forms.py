@@ -11,6 +11,8 @@ from fallow.agents import compiling
 from fallow.agents.dreamer import deferred_grads, losses, ops, posterior_scan, train
 from fallow.agents.dreamer.gpu import launch, stack
 
+pytestmark = pytest.mark.slow  # run by `make test-slow`, on a card by `make test-gpu`
+
 
 @pytest.fixture(scope="module")
 def learner() -> train.Learner:

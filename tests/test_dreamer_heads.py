@@ -12,6 +12,8 @@ from fallow.agents.dreamer.heads import N_PADDED, BinnedScalars
 from fallow.agents.dreamer.layers import MLP
 from fallow.agents.shared.layers import computing_in
 
+pytestmark = pytest.mark.slow  # run by `make test-slow`, on a card by `make test-gpu`
+
 N_BRANCHES, SHAPE, N_FEATURES = 2, (3, 8), 16
 
 

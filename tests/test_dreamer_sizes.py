@@ -23,6 +23,8 @@ from fallow.agents.dreamer.agent import Dreamer
 from fallow.agents.dreamer.config import PRESETS, Config
 from fallow.agents.dreamer.gpu import launch
 
+pytestmark = pytest.mark.slow  # run by `make test-slow`, on a card by `make test-gpu`
+
 ON_GPU = launch.on_gpu()
 N_BRANCHES = 5 if ON_GPU else 1
 N_TIMES = 6 if ON_GPU else 1

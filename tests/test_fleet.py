@@ -67,6 +67,7 @@ def test_a_branch_does_not_depend_on_its_company(three: Fleet, index: int) -> No
     assert_equal(three, index, alone, 0)
 
 
+@pytest.mark.slow
 def test_mapped_updates_equal_those_of_one_branch() -> None:
     """On an accelerator all branches are updated in one batched program."""
     one_agent = agent()

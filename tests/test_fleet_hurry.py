@@ -24,6 +24,8 @@ from fallow.core.records import Branch
 from fallow.dynamics import TASKS
 from fallow.replay.device_buffer import DeviceBuffer
 
+pytestmark = pytest.mark.slow  # run by `make test-slow`, on a card by `make test-gpu`
+
 ON_GPU = launch.on_gpu()
 TASK = "walker-walk" if ON_GPU else "pendulum-swingup"
 LEAN = dataclasses.replace(

@@ -13,6 +13,8 @@ from fallow.agents.dreamer.posterior_scan import posterior_scan
 from fallow.agents.dreamer.recurrence import Inputs, Recurrence, State
 from fallow.agents.shared.layers import Norm
 
+pytestmark = pytest.mark.slow  # run by `make test-slow`, on a card by `make test-gpu`
+
 N_BRANCHES, N_STEPS, N_ROWS = 2, 5, 6
 SHAPE = (2, 16)
 HIDDEN, DETER, STOCH = 16, 32, 32

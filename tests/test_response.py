@@ -245,6 +245,7 @@ def test_change_points_of_hard_series_are_nearly_optimal() -> None:
     assert differ <= 0.03 * len(seeds)
 
 
+@pytest.mark.slow
 def test_change_points_equal_pelt() -> None:
     for seed in range(200):
         series = random_series(seed, hard=seed % 2 == 1)

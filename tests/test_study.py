@@ -26,7 +26,7 @@ from fallow.study.results import read_study_results
 from fallow.study.status import status_of
 from fallow.study.store import read_study
 
-N_KILLS = 3
+N_KILLS = 2
 PLAN = TRACKED_PLAN
 BRANCHES = PLAN.branches()
 

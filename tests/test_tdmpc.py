@@ -336,6 +336,7 @@ def test_the_model_learns_a_batch_by_heart(fresh) -> None:
     assert all(np.isfinite(float(v)) for v in metrics.values())
 
 
+@pytest.mark.slow
 def test_two_branches_together_equal_each_alone(fresh, learned) -> None:
     keys = jax.random.split(jax.random.key(5))
     rows = [rows_of(1), rows_of(2)]

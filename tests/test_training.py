@@ -65,6 +65,7 @@ def test_a_table_of_evaluations(whole) -> None:
         assert row.wall_s > 0
 
 
+@pytest.mark.slow
 def test_a_preset_with_sizes_changed(tmp_path) -> None:
     """Learns with them, and is told from the preset wherever its name stands."""
     preset = "micro:pretrain_updates=2,prefill_transitions=90"
