@@ -161,6 +161,7 @@ def test_an_action_at_the_limit_keeps_a_scaled_gradient() -> None:
 # -------------------------------------------------------------------- an update
 
 
+@pytest.mark.slow
 def test_losses_at_initialisation(batch) -> None:
     state = fresh(3)
     errors, states = jax.jit(losses.model_errors)(state.model, batch, None)
@@ -173,6 +174,7 @@ def test_losses_at_initialisation(batch) -> None:
     assert loss == pytest.approx(2 * math.log(255), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_initial_latents_are_nearly_uniform() -> None:
     config = dataclasses.replace(Config(), coder_layers=1)
     state = train.init(config, jax.random.key(0), 24, 6)
@@ -192,6 +194,7 @@ def test_the_model_learns_a_batch_by_heart(batch) -> None:
     assert all(np.isfinite(float(v)) for v in metrics.values())
 
 
+@pytest.mark.slow
 def test_the_slow_critic_lags_by_one_update(batch) -> None:
     """It moves towards the critic before the critic's own step."""
     state, given = fresh(0), by_sequence(batch)

@@ -119,6 +119,7 @@ def test_a_fleet_goes_on_as_if_never_stopped(three: Fleet, tmp_path) -> None:
     assert kept == {p.name: p.read_bytes() for p in (tmp_path / "saved").iterdir()}
 
 
+@pytest.mark.slow
 def test_one_branch_out_of_a_fleet_begins_others(three: Fleet, tmp_path) -> None:
     checkpoints.save(three, tmp_path / "trunk")
     place = checkpoints.CheckpointPath(tmp_path / "trunk", 1)

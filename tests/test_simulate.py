@@ -13,13 +13,14 @@ from fallow.logs.readers import read_log
 from fallow.logs.simulate import simulate
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
     ("task", "condition", "expected"),
     [
-        ("walker-walk", "none", []),
-        ("walker-walk", "gain:shift_frame=15000", [15]),
+        pytest.param("walker-walk", "none", [], marks=SLOW),
+        pytest.param("walker-walk", "gain:shift_frame=15000", [15], marks=SLOW),
         ("walker-walk", "recurring:shift_frame=10000,period_frames=10000", [10, 20]),
         ("cheetah-run", "damage:shift_frame=15000", [15]),
     ],

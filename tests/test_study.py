@@ -26,7 +26,6 @@ from fallow.study.results import read_study_results
 from fallow.study.status import status_of
 from fallow.study.store import read_study
 
-N_KILLS = 2
 PLAN = TRACKED_PLAN
 BRANCHES = PLAN.branches()
 
@@ -140,17 +139,18 @@ def test_its_status_says_where_the_time_went(whole) -> None:
     assert {"trunks", "branches"} in stages
 
 
-def test_killed_at_random_moments_it_ends_the_same(whole, tmp_path) -> None:
+@pytest.mark.parametrize("n_kills", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_killed_at_random_moments_it_ends_the_same(whole, tmp_path, n_kills) -> None:
     """And redoes less than one checkpoint interval for each kill."""
     folder, counter = tmp_path / "killed", tmp_path / "counter"
     seed = random.SystemRandom().randrange(2**32)
     print(f"killed by seed {seed}")  # shown where the test fails
     dice = random.Random(seed)
     total = status_of(whole).updates_total
-    for kill in range(N_KILLS):
+    for kill in range(n_kills):
         process = start(folder, counter)
         # one share of the work each time, so that all of it sees kills
-        until = made(counter) + dice.randrange(1, total // (N_KILLS + 1))
+        until = made(counter) + dice.randrange(1, total // (n_kills + 1))
         while made(counter) < until and process.poll() is None:
             time.sleep(0.002)
         time.sleep(dice.random() * 0.2)  # also between two steps, or while saving
@@ -163,5 +163,5 @@ def test_killed_at_random_moments_it_ends_the_same(whole, tmp_path) -> None:
         assert copy.read_bytes() == history.read_bytes()
     assert read_study_results(folder).beliefs == read_study_results(whole).beliefs
     redone = made(counter) - total
-    assert 0 <= redone < N_KILLS * UPDATES_PER_SAVE * len(BRANCHES)
+    assert 0 <= redone < n_kills * UPDATES_PER_SAVE * len(BRANCHES)
     assert read_study(folder).plan == PLAN

@@ -146,6 +146,7 @@ def test_who_waits_goes_on_as_if_never_stopped(waits, step: int) -> None:
         assert_equal(fleet, branch, again, branch)
 
 
+@pytest.mark.slow
 def test_who_waits_in_one_program_keeps_what_it_has(waits, monkeypatch) -> None:
     """As on an accelerator, where all branches are computed at once."""
     _, updates, _ = waits

@@ -81,6 +81,7 @@ def test_a_preset_with_sizes_changed(tmp_path) -> None:
     assert agent.schedule.pretrain_updates == 2
 
 
+@pytest.mark.slow
 def test_a_rate_is_since_the_evaluation_before(tmp_path) -> None:
     """Not of the moment, in which nothing but the evaluation was done."""
     run = runs.Run(TASK, "dreamer", "micro", (Branch(0), Branch(1)), FRAMES, 800, 2)
