@@ -61,7 +61,7 @@ def steps_of(config, n_branches: int, n_rows: int) -> dict:
         return Logits(p, bias, shape)
 
     def scalars(p: jax.Array) -> BinnedScalars:
-        n = N_PADDED if launch.fits(N_PADDED) else BINS.n
+        n = N_PADDED if launch.fits("bins", N_PADDED) else BINS.n
         return BinnedScalars(p[..., :n], jnp.zeros(n).at[BINS.n :].set(FAR_BELOW))
 
     return {

@@ -87,3 +87,10 @@ def test_the_bin_that_is_none_gets_nothing(monkeypatch) -> None:
     gradient = jax.grad(loss)(padded.product)
     assert np.abs(gradient[..., : BINS.n]).max() > 0
     assert not gradient[..., BINS.n :].any()
+
+
+def test_a_kernel_is_left_out_by_its_name(monkeypatch) -> None:
+    monkeypatch.setattr(launch, "available", lambda: True)
+    monkeypatch.setenv("FALLOW_KERNELS", "off:bins,stack")
+    names = ("norm_silu", "bins", "stack")
+    assert [launch.fits(name, 64) for name in names] == [True, False, False]

@@ -31,7 +31,7 @@ class BinnedScalars(NamedTuple):
         """What a head makes of features (…, F)."""
         assert head.out is not None
         x, weight, bias = head.hidden(features), head.out.weight, head.out.bias
-        if ops.fits(N_PADDED):
+        if ops.fits("bins", N_PADDED):
             n_more = N_PADDED - BINS.n
             weight = jnp.pad(weight, ((0, 0), (0, n_more)))
             bias = jnp.pad(bias, (0, n_more), constant_values=FAR_BELOW)

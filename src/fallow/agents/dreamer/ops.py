@@ -25,11 +25,11 @@ try:
 except ImportError:
     kernels = None
 
-SLOWER = "about 1.5 times slower on an H200 (benchmarks/fleet.md)"
+SLOWER = "up to 1.5 times slower on an H200 (benchmarks/fleet.md)"
 
 
-def fits(*widths: int) -> bool:
-    """Whether kernels are used for rows of these widths; a GPU without says why."""
+def fits(kernel: str, *widths: int) -> bool:
+    """Whether a kernel is used for rows of these widths; a GPU without says why."""
     if kernels is None:
         if jax.default_backend() == "gpu":
             _warn("fallow.agents.dreamer.gpu cannot be imported")
@@ -39,15 +39,16 @@ def fits(*widths: int) -> bool:
             off = os.environ.get("FALLOW_KERNELS") == "off"
             _warn("FALLOW_KERNELS=off" if off else "this jax has no Pallas for Triton")
         return False
-    if kernels.launch.fits(*widths):
+    if kernels.launch.fits(kernel, *widths):
         return True
-    _warn("the sizes of this preset are not powers of two")
+    off = kernel in kernels.launch.left_out()
+    _warn(f"{kernel} is off" if off else "its sizes are not powers of two")
     return False
 
 
 @cache
 def _warn(reason: str) -> None:
-    text = f"DreamerV3 runs without its GPU kernels, {SLOWER}: {reason}"
+    text = f"DreamerV3 runs without some of its GPU kernels, {SLOWER}: {reason}"
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
@@ -56,14 +57,14 @@ def _warn(reason: str) -> None:
 
 def norm_silu(norm: Norm, x: jax.Array) -> jax.Array:
     """What follows a block's product (…, W), in its type: silu(norm(x))."""
-    if fits(x.shape[-1]):
+    if fits("norm_silu", x.shape[-1]):
         return kernels.fused.norm_silu(norm, x)
     return jax.nn.silu(norm(x)).astype(x.dtype)
 
 
 def norm_silu_back(norm: Norm, x: jax.Array, d_y: jax.Array) -> tuple[Norm, jax.Array]:
     """Gradients of norm and x, from that of the result."""
-    if fits(x.shape[-1]):
+    if fits("norm_silu", x.shape[-1]):
         return kernels.fused.norm_silu_back(norm, x, d_y)
     return jax.vjp(norm_silu, norm, x)[1](d_y)
 
@@ -73,7 +74,7 @@ def norm_silu_back(norm: Norm, x: jax.Array, d_y: jax.Array) -> tuple[Norm, jax.
 
 def norm_gates(norm: Norm, x: jax.Array, deter: jax.Array) -> jax.Array:
     """From the joint product of input and deter (…, 3 D) to the next deter (…, D)."""
-    if fits(deter.shape[-1]):
+    if fits("norm_gates", deter.shape[-1]):
         return kernels.fused.norm_gates(norm, x, deter)
     return gates(norm(x), deter)
 
@@ -94,7 +95,7 @@ def norm_gates_back(
     norm: Norm, x: jax.Array, deter: jax.Array, d_new: jax.Array
 ) -> tuple[Norm, jax.Array, jax.Array]:
     """Gradients of norm, x and deter, from that of the next deter."""
-    if fits(deter.shape[-1]):
+    if fits("norm_gates", deter.shape[-1]):
         return kernels.fused.norm_gates_back(norm, x, deter, d_new)
     return jax.vjp(norm_gates, norm, x, deter)[1](d_new)
 
@@ -117,7 +118,7 @@ class Logits(eqx.Module):
     @property
     def fits(self) -> bool:
         """Whether a kernel can sample from them."""
-        return fits(self.product.shape[-1], 16 * self.shape[1])
+        return fits("sample_latent", self.product.shape[-1], 16 * self.shape[1])
 
 
 def sample_latent(logits: Logits, uniform: jax.Array | None) -> jax.Array:

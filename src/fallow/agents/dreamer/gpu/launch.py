@@ -27,6 +27,15 @@ def on_gpu() -> bool:
     return jax.default_backend() == "gpu"
 
 
+def left_out() -> list[str]:
+    """Names of kernels that `FALLOW_KERNELS=off:norm_silu,bins` turns off one by one.
+
+    They are norm_silu, norm_gates, sample_latent, bins, posterior and stack.
+    """
+    setting = os.environ.get("FALLOW_KERNELS", "")
+    return setting.removeprefix("off:").split(",") if setting[:4] == "off:" else []
+
+
 def available() -> bool:
     """Whether there is a GPU that these kernels can be compiled for."""
     if os.environ.get("FALLOW_KERNELS") == "off" or not on_gpu():
@@ -38,9 +47,10 @@ def available() -> bool:
     return True
 
 
-def fits(*widths: int) -> bool:
-    """Whether rows of these widths can be handled: powers of two only."""
-    return available() and all(w >= MIN_WIDTH and w & (w - 1) == 0 for w in widths)
+def fits(kernel: str, *widths: int) -> bool:
+    """Whether a kernel is used for rows of these widths: powers of two only."""
+    powers = all(w >= MIN_WIDTH and w & (w - 1) == 0 for w in widths)
+    return available() and powers and kernel not in left_out()
 
 
 def _parameters(n_warps: int = 1) -> Any:

@@ -44,7 +44,9 @@ from fallow.agents.shared.layers import Norm
 def fits(shape: Shape, net: Recurrence, inputs: Inputs) -> bool:
     """Whether these kernels are used: on a GPU, where widths are powers of two."""
     widths = (net.w1.shape[1], len(net.start.deter), net.w3.shape[1], len(net.bias))
-    return inputs.uniform is not None and launch.fits(*widths, 16 * shape[1])
+    return inputs.uniform is not None and launch.fits(
+        "posterior", *widths, 16 * shape[1]
+    )
 
 
 def forward(

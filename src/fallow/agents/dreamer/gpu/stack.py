@@ -14,7 +14,7 @@ WIDTH = 1024
 def fits(*parts: jax.Array) -> bool:
     """Whether the kernel is used: on a GPU, for arrays that are alike and large."""
     alike = len({(part.shape, part.dtype) for part in parts}) == 1
-    return alike and parts[0].size % WIDTH == 0 and launch.fits(WIDTH)
+    return alike and parts[0].size % WIDTH == 0 and launch.fits("stack", WIDTH)
 
 
 @jax.custom_vjp
