@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class StudyCommand:
     """Run a paired study: trunks, then branches of each under conditions and rules.
 
-    NAME is one of table1, table2, table3, recurrence, magnitude, window, demo, or a
-    file: TOML, or another study's plan.json, to run that one again.
+    NAME is one of table1, table2, table3, recurrence, magnitude, window, selector,
+    online, demo, or a file: TOML, or another study's plan.json, to run that one again.
     The same command resumes a study that was stopped or killed.
     `fallow study merge A B --out C` joins parts that were run with different seeds;
     `fallow study share A --out C` makes a small copy: tables, compact histories.

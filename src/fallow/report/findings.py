@@ -124,8 +124,11 @@ def interquartile_mean(values: Sequence[float]) -> float | None:
 def probability_of_improvement(
     values: Sequence[float], others: Sequence[float]
 ) -> float | None:
-    """P(X > Y) over all pairs of a value X and another's Y; a tie counts half."""
-    if not values or not others:
+    """P(X > Y) over all pairs of a value X and another's Y; a tie counts half.
+
+    None if either has fewer than two values: one pair is no probability.
+    """
+    if min(len(values), len(others)) < 2:
         return None
     gaps = np.subtract.outer(np.asarray(values), np.asarray(others))
     return float((np.sign(gaps) + 1).mean() / 2)

@@ -24,14 +24,16 @@ def headlines(found: StudyFindings) -> list[str]:
 
 def headline(part: SettingFindings, digits: int = 0) -> str:
     """The differences of one setting, largest first, grouped by how sure they are."""
-    groups: dict[str, list[Finding]] = {"clear": [], "within noise": [], "": []}
+    groups: dict[str, list[Finding]] = {}
     for one in sorted(part.findings, key=lambda f: -(f.difference.mean or 0)):
-        groups[certainty(one)].append(one)
+        is_one = one.difference.n == 1 and not one.equal
+        groups.setdefault("one seed" if is_one else certainty(one), []).append(one)
     shown = []
-    for result, members in groups.items():
-        texts = [_short(one, digits) for one in members]
+    for result in ("clear", "within noise", "one seed", ""):
+        texts = [_short(one, digits) for one in groups.get(result, [])]
         if texts and result:
-            many = {1: "", 2: "both "}.get(len(texts), "all ")
+            alone = len(texts) == 1 or result == "one seed"
+            many = "" if alone else "both " if len(texts) == 2 else "all "
             texts.append(f"{many}{result}")
         if texts:
             shown.append(", ".join(texts))
@@ -128,8 +130,7 @@ def _short(found: Finding, digits: int) -> str:
         return f"{rule} not comparable"
     if found.equal:
         return f"{rule} equal to {rule_name(found.against)}"
-    seeds = " (one seed)" if found.interval is None else ""
-    return f"{rule} {number(gap.mean, digits, signed=True)}{seeds}"
+    return f"{rule} {number(gap.mean, digits, signed=True)}"
 
 
 def overall(found: Sequence[Finding]) -> list[str]:
