@@ -21,6 +21,10 @@ KNOWN_FACTOR, NEW_FACTOR = 4.5, 6.0
 model's errors persist over episodes, and a known regime is likelier than a new one."""
 PREDICTION = 1.5
 """Thresholds of support for each standard deviation by which gains predict better."""
+MIN_BETTER = 1.5
+"""Standard deviations by which new values of all gains must predict better, and of one
+of d gains a d-th of it: a policy in new states gives evidence for gains that then
+predict no better."""
 KNOWN_SHARE = 0.65
 """Of the best explanation's score that a known regime must reach to be preferred."""
 EXPLAINED = 0.85
@@ -84,13 +88,16 @@ def judge(designs: list[Design], models: Models, threshold: float) -> Verdict | 
     body_regime, gained = _known_body(lost.same, recent, models)
     if body_regime is not None and gained >= KNOWN_SHARE * lost.gained.mean():
         return Verdict(len(recent), None, body_regime)
-    after = Losses.of(recent, body, (known or found).gain)
+    gain = (known or found).gain
+    after = Losses.of(recent, body, gain)
     better = float((lost.same - after.same).mean()) / usual.deviation
     support = found.score / threshold + PREDICTION * better
     is_other_body = n >= NEW_EPISODES and (
         usual.excess(float(lost.gained.min())) >= NEW_EXCESS
     )
-    enough = support >= (NEW_FACTOR if known is None else KNOWN_FACTOR)
+    least = NEW_FACTOR if known is None else KNOWN_FACTOR
+    changed = float(np.mean(gain != models.present.gain))
+    enough = support >= least and better >= changed * MIN_BETTER
     if (enough or is_other_body) and lost.explained_by(after, usual):
         return Verdict(n_recent, found, known)
     return Verdict(len(recent), None, None) if is_other_body else None
