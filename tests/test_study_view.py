@@ -3,13 +3,17 @@
 import io
 import json
 import re
+import sys
+import types
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from fallow.agents.progress import EvaluationResult, Progress
+from fallow.console.scalars import writers
 from fallow.console.study import StudyView, show_status
+from fallow.core.errors import FallowError
 from fallow.study import Cell, Plan
 from fallow.study.estimate import in_words
 from fallow.study.runner import Event
@@ -86,6 +90,52 @@ def test_on_a_terminal_there_are_bars_with_the_time_left(study, monkeypatch) -> 
     shown = screen.getvalue()
     assert "0 of 4 branches" in shown and "left" in shown
     assert "100 updates/s" in shown
+
+
+class Kept(list):
+    def write(self, numbers, frame) -> None:
+        self.append((frame, numbers))
+
+    def close(self) -> None:
+        self.append("closed")
+
+
+def test_scalars_are_named_by_branch(study) -> None:
+    kept = Kept()
+    with StudyView(study.folder, quiet=True, scalars=[kept]) as view:
+        for event in events(study):
+            view(event)
+    (frame, numbers), closed = kept
+    assert (frame, closed) == (13_000, "closed")
+    assert sorted(numbers.values()) == [20.0, 60.0]
+    names = [f"{b.condition}/{b.rule}/seed 4" for b in study.fleets[1].branches]
+    assert sorted(numbers) == sorted(f"evaluation/return/{name}" for name in names)
+
+
+def test_weights_and_biases_gets_frames_that_may_fall(monkeypatch, tmp_path) -> None:
+    kept, given = Kept(), {}
+    run = types.SimpleNamespace(
+        define_metric=lambda name, step_metric: given.update({name: step_metric}),
+        log=kept.append,
+        finish=kept.close,
+    )
+    library = types.ModuleType("wandb")
+    library.init = lambda **some: given.update(some) or run
+    monkeypatch.setitem(sys.modules, "wandb", library)
+    (wandb,) = writers(tmp_path / "run", tensorboard=False, wandb="robots")
+    assert not given  # nothing before the first number
+    wandb.write({"loss": 1.0}, 200)
+    wandb.write({"loss": 2.0}, 100)
+    wandb.close()
+    assert given["project"] == "robots" and given["name"] == "run"
+    assert given["*"] == "frame"
+    assert kept == [{"frame": 200, "loss": 1.0}, {"frame": 100, "loss": 2.0}, "closed"]
+
+
+def test_without_weights_and_biases_the_command_is_named(monkeypatch, tmp_path) -> None:
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(FallowError, match="--wandb needs the library 'wandb'; install"):
+        writers(tmp_path, tensorboard=False, wandb="robots")
 
 
 @pytest.mark.parametrize(

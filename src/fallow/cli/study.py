@@ -49,6 +49,10 @@ class StudyCommand:
     """Folder of compiled programs, which can be carried to another machine."""
     trust_cache: bool = False
     """Run programs from a --cache folder that another machine or user filled."""
+    tensorboard: bool = False
+    """Also write TensorBoard event files, to `events` in the folder."""
+    wandb: str | None = None
+    """Also log to this project of Weights & Biases."""
     dry_run: bool = False
     """Print branches, fleets, updates, memory and time without training."""
     quiet: bool = False
@@ -74,12 +78,14 @@ class StudyCommand:
 
     def _run(self, plan: "Plan", folder: Path) -> None:
         from fallow.agents.compiling import keep_compiled
+        from fallow.console.scalars import writers
         from fallow.console.study import StudyView
         from fallow.study.engines import run_study
 
         keep_compiled(self.cache, self.trust_cache)
         resume = f"fallow study --resume {folder}"
-        with resume_hint(resume), StudyView(folder, self.quiet) as view:
+        scalars = writers(folder, self.tensorboard, self.wandb)
+        with resume_hint(resume), StudyView(folder, self.quiet, scalars) as view:
             run_study(plan, folder, view, self.engine, self.address, self.trunks)
 
     def _plan(self) -> "Plan":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FROM_0 = ("save_frames", "offset_frames")
 """Numbers that may be 0."""
-OF_A_START = ("resume", "cache", "trust_cache", "tensorboard", "quiet")
+OF_A_START = ("resume", "cache", "trust_cache", "tensorboard", "wandb", "quiet")
 """Options that may change from one start of a run to the next."""
 
 
@@ -52,7 +52,9 @@ class TrainCommand:
     histories: bool = True
     """Record every branch's interaction history."""
     tensorboard: bool = False
-    """Also write TensorBoard event files."""
+    """Also write TensorBoard event files, to `events` in the folder."""
+    wandb: str | None = None
+    """Also log to this project of Weights & Biases."""
     out: Path = Path("runs/train")
     """Folder for results, histories and checkpoints."""
     resume: Path | None = None
@@ -70,13 +72,14 @@ class TrainCommand:
 
         from fallow.agents import runs
         from fallow.agents.compiling import keep_compiled
+        from fallow.console.scalars import writers
         from fallow.console.training import TrainingBar
 
         keep_compiled(self.cache, self.trust_cache)
         folder = self.resume or self.out
         run = runs.Run.read(folder) if self.resume else self._run()
-        events = folder / "events" if self.tensorboard else None
-        view = TrainingBar(events, self.quiet)
+        scalars = writers(folder, self.tensorboard, self.wandb)
+        view = TrainingBar(scalars, self.quiet)
         with resume_hint(f"fallow train --resume {folder}"), view as bar:
             table = runs.train(run, folder, bar)
         print(f"results: {table}")

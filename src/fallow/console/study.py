@@ -1,7 +1,7 @@
 """A study on the terminal: how far it is, and the time left."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from fallow.agents.clock import shares
+from fallow.console.scalars import Scalars, write_progress
 from fallow.study.estimate import in_words
 from fallow.study.fleets import PlannedFleet
 from fallow.study.status import FleetStatus, Status, status_of
@@ -29,8 +30,11 @@ class StudyView:
     Without a terminal there are only these lines, with the time left.
     """
 
-    def __init__(self, folder: Path, quiet: bool = False) -> None:
+    def __init__(
+        self, folder: Path, quiet: bool = False, scalars: Sequence[Scalars] = ()
+    ) -> None:
         self._folder = folder
+        self._scalars = scalars
         self._console = Console()
         self._console.quiet = quiet
         self._looked_s = 0.0
@@ -54,6 +58,8 @@ class StudyView:
             for bar in (self._whole, self._fleet):
                 self._bars.update(bar, completed=1.0, note="done")
         self._bars.stop()
+        for scalars in self._scalars:
+            scalars.close()
 
     def __call__(self, event: "Event") -> None:
         progress = event.progress
@@ -62,6 +68,8 @@ class StudyView:
                 progress.message, highlight=False, soft_wrap=True, markup=False
             )
             return
+        if self._scalars:
+            write_progress(self._scalars, progress, _names(event))
         if progress.evaluation is not None:
             self._print_returns(event, progress.evaluation)
         if time.monotonic() - self._looked_s > LOOK_S:
@@ -89,6 +97,14 @@ class StudyView:
         share = progress.frame / max(progress.until_frame, 1)
         note = f"{event.stage}, {progress.updates_per_s:,.0f} updates/s"
         self._bars.update(self._fleet, completed=share, note=note)
+
+
+def _names(event: "Event") -> list[str]:
+    """Of the branches, or of the trunks, in TensorBoard and the like."""
+    fleet = event.fleet
+    if event.stage == "trunks":
+        return [f"trunk/set {one.trunk_set}, seed {one.seed}" for one in fleet.trunks]
+    return [f"{one.condition}/{one.rule}/seed {one.seed}" for one in fleet.branches]
 
 
 def show_status(status: Status, console: Console) -> None:

@@ -1,15 +1,15 @@
-"""A training run on the terminal, and in TensorBoard's event files."""
+"""A training run on the terminal."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+import time
+from collections.abc import Sequence
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fallow.agents.progress import Progress as TrainingProgress
-from fallow.core.extras import load
+from fallow.console.scalars import Scalars, write_progress
+from fallow.study.estimate import in_words
 
 MOST_SHOWN = 12
 """Branches whose own return is on a line."""
@@ -21,7 +21,7 @@ class TrainingBar:
     Evaluations are lines above the bar; without a terminal there are only these.
     """
 
-    def __init__(self, events: Path | None = None, quiet: bool = False) -> None:
+    def __init__(self, scalars: Sequence[Scalars] = (), quiet: bool = False) -> None:
         self._console = Console()
         self._console.quiet = quiet
         self._bar = Progress(
@@ -34,7 +34,8 @@ class TrainingBar:
             disable=quiet or not self._console.is_terminal,
         )
         self._line = self._bar.add_task("training", total=None, frames="", rate="")
-        self._events = event_writer(events) if events else None
+        self._scalars = scalars
+        self._start: tuple[int, float] | None = None
 
     def __enter__(self) -> "TrainingBar":
         self._bar.start()
@@ -42,8 +43,8 @@ class TrainingBar:
 
     def __exit__(self, *exception: object) -> None:
         self._bar.stop()
-        if self._events is not None:
-            self._events.close()
+        for scalars in self._scalars:
+            scalars.close()
 
     def __call__(self, progress: TrainingProgress) -> None:
         if progress.message:
@@ -59,30 +60,20 @@ class TrainingBar:
         if evaluation is not None:
             self._console.print(
                 f"frame {evaluation.frame:>9,}  return {_words(evaluation.returns)}  "
-                f"{progress.updates_per_s:,.0f} updates/s",
+                f"{progress.updates_per_s:,.0f} updates/s{self._left(progress)}",
                 highlight=False,
             )
-        if self._events is not None:
-            self._write_events(self._events, progress)
+        write_progress(self._scalars, progress, ())
 
-    def _write_events(self, events: Any, progress: TrainingProgress) -> None:
-        _write_numbers(events, progress.metrics, progress.frame)
-        if progress.evaluation is not None:
-            frame, returns = progress.evaluation
-            _write_numbers(events, {"evaluation/return": returns.mean(1)}, frame)
-
-
-def _write_numbers(events: Any, numbers: Mapping[str, Any], frame: int) -> None:
-    """Those of each branch, by name."""
-    for name, values in numbers.items():
-        for index, value in enumerate(np.atleast_1d(values)):
-            events.add_scalar(f"{name}/{index:03d}", float(value), frame)
-
-
-def event_writer(folder: Path) -> Any:
-    """A writer of TensorBoard's event files."""
-    library = load("tensorboardX", "tensorboard", "--tensorboard")
-    return library.SummaryWriter(str(folder))
+    def _left(self, progress: TrainingProgress) -> str:
+        """The time left, where no bar shows it."""
+        now = (progress.frame, time.monotonic())
+        start = self._start = self._start or now
+        if self._console.is_terminal or now[0] <= start[0]:
+            return ""
+        pace_s = (now[1] - start[1]) / (now[0] - start[0])
+        left = (progress.until_frame - progress.frame) * pace_s
+        return f", about {in_words(left)} left" if left else ""
 
 
 def _words(returns: np.ndarray) -> str:
