@@ -139,6 +139,12 @@ def diagnosis(run: Run, *arguments: object) -> dict:
     return json.loads(out)
 
 
+@pytest.fixture
+def only_svg(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports leave out PNG and PDF, which take most of their time."""
+    monkeypatch.setattr("fallow.report.figures.report_figure.METADATA", {})
+
+
 @pytest.fixture(scope="session")
 def small_log() -> Log:
     """24 episodes of 40 transitions; three joints lose half their gain at the 12th."""
