@@ -33,16 +33,15 @@ test-slow: $(VENV)/.ready-test
 	$(BIN)/python -m pytest -n 2 -m slow
 
 test-extras: $(EXTRAS)/.ready-test
-	$(EXTRAS)/bin/python -m pytest tests/test_sb3.py tests/test_torchrl.py \
-		tests/test_ray.py tests/test_report_browser.py tests/test_docs.py
+	$(EXTRAS)/bin/python -m pytest tests/replay/test_sb3.py tests/replay/test_torchrl.py \
+		tests/study/test_ray.py tests/report/test_browser.py tests/repo/test_docs.py
 
 # by the Python that has JAX for the card, e.g. make test-gpu PYTHON=python3; what is
 # held against the kernels multiplies in full precision
 PYTHON := $(BIN)/python
 test-gpu:
-	JAX_DEFAULT_MATMUL_PRECISION=highest $(PYTHON) -m pytest -m slow tests/test_fleet_hurry.py \
-		tests/test_dreamer_forms.py tests/test_posterior_scan.py tests/test_dreamer_heads.py \
-		tests/test_dreamer_sizes.py
+	JAX_DEFAULT_MATMUL_PRECISION=highest $(PYTHON) -m pytest -m slow $(addprefix tests/agents/test_, \
+		fleet_hurry.py dreamer_forms.py posterior_scan.py dreamer_heads.py dreamer_sizes.py)
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check .

@@ -14,10 +14,10 @@ from fallow.study import Cell, Plan
 
 PRESET = "micro-study"
 SMALL = dataclasses.replace(
-    MICRO, n_worlds=1, train_ratio=8, prefill_transitions=70, horizon=3
+    MICRO, n_worlds=1, train_ratio=4, prefill_transitions=70, horizon=3
 )
 SAVE_FRAMES = 200
-UPDATES_PER_SAVE = 50  # 100 steps, half an update each: 8 replayed of 2 x 8
+UPDATES_PER_SAVE = 25  # 100 steps, a quarter of one each: 4 replayed of 2 x 8
 CAPACITY = 2000
 EVERYTHING = f"recency:window_transitions={CAPACITY}"
 

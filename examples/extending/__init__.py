@@ -1,5 +1,5 @@
 """One new rule, condition, task, log format and agent, a file each.
 
 Importing a file registers what it defines. CONTRIBUTING.md explains each step, and
-tests/test_extending.py lists, runs and reports all five.
+tests/repo/test_extending.py lists, runs and reports all five.
 """

@@ -17,8 +17,8 @@ from fallow.study.results import read_study_results
 from fallow.study.rows import modern_condition, read_rows
 from fallow.study.store import read_study
 
-ROOT = Path(__file__).parents[1]
-SAMPLE = Path(__file__).parent / "data" / "before" / "study-algorithm-1.tar.gz"
+ROOT = Path(__file__).parents[2]
+SAMPLE = Path(__file__).parents[1] / "data" / "before" / "study-algorithm-1.tar.gz"
 TABLE1 = ROOT / "results" / "walker-table1"
 
 

@@ -11,7 +11,7 @@ import pytest
 import fallow
 
 NAMES = [name for name in fallow.__all__ if name != "__version__"]
-REFERENCE = Path(__file__).parents[1] / "docs" / "api.md"
+REFERENCE = Path(__file__).parents[2] / "docs" / "api.md"
 
 
 def test_importing_it_imports_nothing_heavy() -> None:

@@ -10,7 +10,7 @@ from fallow.cli.commands import Command
 
 SIZES = (
     "tiny:n_worlds=1,n_deter=8,n_hidden=8,n_categoricals=2,n_classes=4,coder_layers=1,"
-    "coder_width=8,head_width=8,batch=2,length=8,n_starts=4,horizon=4,train_ratio=8,"
+    "coder_width=8,head_width=8,batch=2,length=8,n_starts=4,horizon=4,train_ratio=2,"
     "prefill_transitions=70,pretrain_updates=3"
 )
 STUDY = f"""
@@ -23,7 +23,6 @@ shift_frame = 0
 evaluate_frames = 400
 n_episodes = 1
 save_frames = 300
-capacity_transitions = 2000
 
 [[cells]]
 task = "pendulum-swingup"

@@ -24,6 +24,7 @@ from fallow.core.records import Branch
 from fallow.core.results import read_results
 from fallow.logs import read_history
 
+MICRO = dataclasses.replace(MICRO, train_ratio=2)  # an update in four steps
 if "micro" not in PRESETS:
     PRESETS.add("micro", MICRO)
 

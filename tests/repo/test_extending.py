@@ -54,7 +54,9 @@ def test_they_are_listed(extended, run) -> None:
     assert "random actions, a mean reward; presets tiny" in run("list")[1]
 
 
-def test_a_study_of_them_is_run_and_reported(extended, tmp_path: Path, run) -> None:
+def test_a_study_of_them_is_run_and_reported(
+    extended, tmp_path: Path, run, only_svg
+) -> None:
     cell = Cell("pendulum-rest", "noise", ("viscous",), ("passive", "newer"))
     numbers = {
         "trunk_frames": 1_000,

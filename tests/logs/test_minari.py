@@ -17,7 +17,7 @@ from fallow.diagnosis import decide
 from fallow.logs import Columns, logs_in, read_log
 from fallow.logs.log import Log
 
-PACKED = Path(__file__).parent / "data" / "minari-mujoco.tar.xz"
+PACKED = Path(__file__).parents[1] / "data" / "minari-mujoco.tar.xz"
 CHANGE = 6
 """First episode at half the gain."""
 EXPECTED = {

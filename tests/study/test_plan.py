@@ -227,7 +227,7 @@ def test_a_study_is_run_again_from_its_plan(tmp_path) -> None:
 
 
 def test_the_example_file_can_be_read() -> None:
-    plan = read_toml(Path(__file__).parents[1] / "examples" / "study.toml")
+    plan = read_toml(Path(__file__).parents[2] / "examples" / "study.toml")
     assert len(plan.branches()) == 3 * 3 * 5
 
 

@@ -34,6 +34,7 @@ from fallow.study.named import STUDIES
 from fallow.study.results import read_study_results, together
 from fallow.study.store import Study, write_plan
 
+pytestmark = pytest.mark.usefixtures("only_svg")  # but for `page`, which is older
 GAIN = [level for level in made_up.table1() if level.condition == "gain"]
 PAIR = GAIN[:2]
 CELL = STUDIES["table2"].cells[0]
@@ -488,7 +489,7 @@ def test_sweeps_of_several_studies_make_one_figure(tmp_path: Path, run) -> None:
     page = folders[0] / "together" / "report.html"
     assert out.splitlines()[-1] == f"report: {page}"
     names = {path.name for path in (page.parent / "figures").iterdir()}
-    assert {"return-gain-reduction.png", "return-recurring.png"} <= names
+    assert {"return-gain-reduction.svg", "return-recurring.svg"} <= names
     rows = made_up.rows(PAIR, frames=made_up.FRAMES[:-1])
     shorter = made_up.folder(tmp_path / "shorter", rows, branch_frames=120_000)
     code, _, error = run("report", folders[0], "--also", shorter)

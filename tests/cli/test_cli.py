@@ -16,7 +16,7 @@ from fallow.cli.commands import _command
 from fallow.core import extras
 from fallow.core.errors import FallowError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 HEAVY = ("jax", "torch", "mujoco", "matplotlib", "dm_control", "gymnasium")
 

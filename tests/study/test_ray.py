@@ -27,7 +27,7 @@ def cluster(tmp_path_factory):
     counter = tmp_path_factory.mktemp("ray") / "counter"
     told = {"PYTHONPATH", "XLA_FLAGS", "JAX_COMPILATION_CACHE_DIR", "FALLOW_CACHE"}
     variables = {name: os.environ[name] for name in told if name in os.environ}
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[1])
     path = [here, variables.get("PYTHONPATH", "")]
     variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     variables["COUNTER"] = str(counter)

@@ -19,7 +19,7 @@ from PIL import Image
 from fallow.cli import commands
 from fallow.replay.rules import RULES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [
     *DOCS,

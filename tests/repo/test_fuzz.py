@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TOOLS = Path(__file__).parents[1] / "tools"
+TOOLS = Path(__file__).parents[2] / "tools"
 N_CASES = {"logs": 150, "toml": 60, "commands": 100, "folders": 8}
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

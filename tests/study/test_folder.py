@@ -427,7 +427,9 @@ def test_a_killed_start_does_not_strand_the_folder(pretender, tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["results.csv", "trunks.csv"])
 @pytest.mark.parametrize("damage", ["byte", "column", "number", "cut"])
-def test_a_damaged_table_is_made_again(name, damage, done, pretender, run) -> None:
+def test_a_damaged_table_is_made_again(
+    name, damage, done, pretender, run, only_svg
+) -> None:
     """By `fallow study`, and where it can by `fallow report`."""
     path = done / name
     good = path.read_bytes()
@@ -449,7 +451,7 @@ def test_a_damaged_table_is_made_again(name, damage, done, pretender, run) -> No
 
 
 @pytest.mark.parametrize("damage", ["byte", "number", "digit", "label", "cut"])
-def test_a_report_names_a_damaged_table(damage, done, run) -> None:
+def test_a_report_names_a_damaged_table(damage, done, run, only_svg) -> None:
     good = (done / "results.csv").read_bytes()
     swaps = {
         "byte": (b"passive", b"pass\xffve"),

@@ -235,7 +235,7 @@ def test_reading_imports_only_what_the_format_needs(log: Log, tmp_path: Path) ->
 
 def test_a_file_by_minari_itself(tmp_path: Path) -> None:
     """Written by minari 0.5.4; tests/data/make_minari.py says how."""
-    packed = Path(__file__).parent / "data" / "minari-0.5.4.hdf5.gz"
+    packed = Path(__file__).parents[1] / "data" / "minari-0.5.4.hdf5.gz"
     path = tmp_path / "main_data.hdf5"
     path.write_bytes(gzip.decompress(packed.read_bytes()))
     with pytest.raises(FallowError, match=r"--velocity .* among .*observations\[0:6\]"):

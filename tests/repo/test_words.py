@@ -4,7 +4,7 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FOLDERS = ("src", "tests", "benchmarks", "examples", "tools")
 AGENTS = {"agents.dreamer", "agents.tdmpc"}
 """Two agents have the same parts, and each calls them as its paper does."""
