@@ -83,11 +83,13 @@ ABLATION: dict[str, tuple[dict[str, Any], tuple[Part, ...]]] = {
         {},
         (
             (decision, "PREDICTION", 0.0),
+            (decision, "MIN_BETTER", -1e9),
             (decision, "EXPLAINED", 1e9),
             (decision, "MAX_LEFT", 1e9),
             (decision, "NEW_EXCESS", 1e9),
         ),
     ),
+    "evidence suffices": ({}, ((decision, "MIN_BETTER", -1e9),)),
     "no review": ({"trial_episodes": 10**6}, ()),
     "all gains free": ({}, ((hypotheses, "SIMPLE_SHARE", 1e9),)),
 }

@@ -11,6 +11,7 @@ from fallow.tracking import (
     Tracker,
     TrackerConfig,
     TrackerUpdate,
+    decision,
     read_tracker,
     write_tracker,
 )
@@ -95,6 +96,17 @@ def test_a_returning_regime_has_its_id(
     assert np.abs(updates[-1].gain - 0.5).max() < 0.05
     assert updates[-1].gain_low.max() < 0.5 < updates[-1].gain_high.min()
     assert tracker.mismatch(0, 1) == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("gain", [HALF, DEAD], ids=["half", "dead"])
+def test_gains_must_predict_better(gain, monkeypatch) -> None:
+    """Whatever their evidence: a policy in new states can give as much."""
+    changed = [FULL] * 20 + [gain] * 4
+    monkeypatch.setattr(decision, "PREDICTION", 0.0)  # the evidence decides
+    monkeypatch.setattr(decision, "NEW_EXCESS", 1e9)  # about gains, not other bodies
+    assert run(changed)[0].labels().tolist() == [0] * 20 + [1] * 4
+    monkeypatch.setattr(decision, "MIN_BETTER", 1e9)
+    assert run(changed)[0].labels().tolist() == [0] * 24
 
 
 def test_past_episodes_are_relabelled(
