@@ -26,16 +26,13 @@ from fallow.study.store import (
     TABLE,
     Study,
     check_folder,
-    collect,
     is_done,
-    joined,
     open_study,
     read_json,
     read_status,
     read_study,
-    set_damaged_aside,
-    write_parquet,
 )
+from fallow.study.tables import collect, joined, set_damaged_aside, write_parquet
 
 POLL_S = 2.0
 """Between two looks at what the workers of a cluster have done."""

@@ -9,7 +9,6 @@ from fallow.core.errors import FallowError
 from fallow.study.plan import PLAN_FILE
 from fallow.study.store import (
     Study,
-    copy_tables,
     difference,
     is_done,
     link,
@@ -18,6 +17,7 @@ from fallow.study.store import (
     read_study,
     write_plan,
 )
+from fallow.study.tables import copy_tables
 
 
 def merge(folders: Sequence[str | Path], out: str | Path) -> Study:

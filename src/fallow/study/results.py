@@ -18,15 +18,8 @@ from fallow.dynamics.schedules import SHIFT_FRAME
 from fallow.study.plan import PLAN_FILE, Plan, PlannedBranch
 from fallow.study.rows import read_rows
 from fallow.study.statistics import Returns, Setting, returns_of
-from fallow.study.store import (
-    TABLE,
-    Study,
-    collect,
-    is_done,
-    joined,
-    read_json,
-    read_study,
-)
+from fallow.study.store import TABLE, Study, is_done, read_json, read_study
+from fallow.study.tables import collect, joined
 
 RUN_FILE = "run.json"
 """What `fallow train` leaves, which is no study."""

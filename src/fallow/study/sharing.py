@@ -5,14 +5,8 @@ from pathlib import Path
 from fallow.logs.compact import compact
 from fallow.study.plan import PLAN_FILE
 from fallow.study.statistics import BASELINE
-from fallow.study.store import (
-    Study,
-    copy_tables,
-    new_folder,
-    read_json,
-    read_study,
-    write_json,
-)
+from fallow.study.store import Study, new_folder, read_json, read_study, write_json
+from fallow.study.tables import copy_tables
 
 
 def share(folder: str | Path, out: str | Path) -> Study:

@@ -14,19 +14,14 @@ import math
 import os
 import re
 import shutil
-import subprocess
-from collections.abc import Iterable, Mapping, Sequence
-from importlib import metadata
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import fallow
-from fallow.agents.beliefs import BELIEFS
 from fallow.core import files
 from fallow.core.errors import FallowError
 from fallow.core.legacy import ALGORITHM
 from fallow.core.lock import is_lock
-from fallow.core.results import COLUMNS, ResultRow, write_results
 from fallow.study.fleets import Cost, PlannedFleet, check_fit, fleets_of
 from fallow.study.plan import (
     PLAN_FILE,
@@ -34,7 +29,7 @@ from fallow.study.plan import (
     PlannedBranch,
     PlannedTrunk,
 )
-from fallow.study.rows import read_rows
+from fallow.study.provenance import git_commit, versions
 
 TABLE, TRUNK_TABLE, STATUS = "results.csv", "trunks.csv", "status.json"
 DONE, FAILED, LOCK = "done.json", "failed.json", "lock"
@@ -48,7 +43,6 @@ STATUS_NUMBERS = (
     "time",
 )
 ID = re.compile(r"[0-9a-f]{12}")
-PACKAGES = ("jax", "jaxlib", "mujoco", "numpy", "optax", "equinox")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,90 +236,7 @@ def difference(one: Plan, other: Plan) -> str:
     return "nothing"
 
 
-# -------------------------------------------------------------------- results
-
-
-def collect(study: Study) -> list[ResultRow]:
-    """Join the tables of all fleets in the plan's order; writes and returns it."""
-    tables = [study.fleet_folder(fleet) / TABLE for fleet in study.fleets]
-    rows = joined(tables)
-    write_results(study.table, rows)
-    _collect_trunks(study)
-    return rows
-
-
-def _collect_trunks(study: Study) -> None:
-    """The trunks' tables in the plan's order; what was known of others stays."""
-    path = study.folder / TRUNK_TABLE
-    known = joined([path])
-    rows: list[ResultRow] = []
-    for trunk in study.trunks:
-        stored = joined([study.store / trunk.id / TABLE])
-        rows += stored or [row for row in known if row.trunk == trunk.id]
-    write_results(path, rows)
-
-
-def set_damaged_aside(study: Study) -> list[str]:
-    """Set joined tables that cannot be read aside; returns a sentence on each.
-
-    They are made again from the tables of fleets and trunks.
-    """
-    sentences = []
-    for name in (TABLE, TRUNK_TABLE):
-        path = study.folder / name
-        try:
-            if path.exists():
-                read_rows(path)
-        except FallowError as error:
-            aside = files.set_aside(path)
-            sentences.append(f"{error}; set aside as {aside.name} and made again")
-    return sentences
-
-
-def joined(tables: Iterable[Path]) -> list[ResultRow]:
-    """The rows of the tables that exist and are complete."""
-    rows: list[ResultRow] = []
-    for table in tables:
-        try:
-            rows += read_rows(table)
-        except FallowError:  # not begun; a damaged one is seen to by its fleet
-            continue
-    return rows
-
-
-def copy_tables(parts: Sequence[Study], target: Study) -> None:
-    """Copy the tables of all fleets of some studies, without histories."""
-    for part in parts:
-        for fleet in part.fleets:
-            source, copy = part.fleet_folder(fleet), target.fleet_folder(fleet)
-            copy.mkdir(parents=True)
-            for name in (TABLE, STATUS, DONE, BELIEFS):
-                if (source / name).exists():
-                    shutil.copyfile(source / name, copy / name)
-    trunks = joined(part.folder / TRUNK_TABLE for part in parts)
-    write_results(target.folder / TRUNK_TABLE, trunks)
-    write_parquet(target.folder / "results.parquet", collect(target))
-
-
-def write_parquet(path: Path, rows: Sequence[ResultRow]) -> Path | None:
-    """The table as parquet, `returns` a list; None where pyarrow is missing."""
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ImportError:
-        return None
-    columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
-    types = {"returns": pyarrow.list_(pyarrow.float64())}
-    types |= {name: pyarrow.float64() for name in ("auc", "stale_share", "wall_s")}
-    table = pyarrow.table(
-        {
-            name: pyarrow.array(values, types.get(name))
-            for name, values in columns.items()
-        }
-    )
-    with files.write_atomic(path) as part:
-        parquet.write_table(table, part)
-    return path
+# -------------------------------------------------------------------- what is done
 
 
 def mark_done(folder: Path, **content: Any) -> None:
@@ -384,40 +295,6 @@ def read_status(folder: Path) -> dict[str, Any]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
-
-
-def versions() -> dict[str, str]:
-    """What this runs with."""
-    import platform
-
-    found = {"fallow": fallow.__version__, "python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def git_commit() -> str | None:
-    """The commit of this source, with a plus if files were changed; None outside."""
-    where = Path(fallow.__file__).parent
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(where), *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout.strip()
-
-    try:
-        git("ls-files", "--error-unmatch", "__init__.py")
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
-        return git("rev-parse", "HEAD") + ("+" if changed else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None
 
 
 def _digest(path: Path) -> str:
