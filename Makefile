@@ -11,7 +11,7 @@ TORCH_OPTIONS :=
 .PHONY: help demo test test-slow test-extras test-gpu check docs fuzz bench clean
 
 help:
-	@echo "make demo    a paired study in small, in minutes (runs/demo/report.html)"
+	@echo "make demo    recorded findings, then a paired study in small (runs/demo/report.html)"
 	@echo "make test    run the tests"
 	@echo "make test-slow     those that take minutes of tracing"
 	@echo "make test-extras   those that need torch (a CPU build), ray or a browser"

@@ -1,22 +1,20 @@
 """The demos show what they say: the walker's, and the words of the paired study."""
 
+from itertools import islice
 from pathlib import Path
 
 import made_up
 import numpy as np
 import pytest
+from rich.text import Text
 
 from fallow.core.results import ResultRow, write_results
-from fallow.demo.phrases import random_return, told_selector, told_trunks
+from fallow.demo.phrases import random_return, trunk_sentences
 from fallow.demo.recorded import TITLE, recorded_study
-from fallow.demo.study import LIVE, Bold, _reported, write_demo_page
+from fallow.demo.study import LIVE, report_lines, run_demo, write_demo_page
 from fallow.demo.walker import simulate
-from fallow.diagnosis.phrases import advice
-from fallow.diagnosis.pipeline import diagnose_log
 from fallow.dynamics import Condition
 from fallow.logs import read_history
-from fallow.logs.joining import read_joined
-from fallow.logs.simulate import simulate as simulate_history
 from fallow.replay import Rule
 from fallow.report.findings import findings
 from fallow.report.phrases import headlines
@@ -65,8 +63,17 @@ def test_the_recorded_study_shows_the_finding() -> None:
     assert "Gain reduction: Recency +86, clear" in lines[0]
     (recurring,) = (line for line in lines if line.startswith("Recurring"))
     assert "Recency -268, both clear" in recurring
-    bold = [line for line in _reported(TITLE, recorded) if isinstance(line, Bold)]
-    assert bold == lines
+    shown = [line for line in report_lines(TITLE, recorded) if isinstance(line, Text)]
+    assert [line.plain for line in shown] == lines
+    assert {line.style for line in shown} == {"bold"}
+
+
+def test_the_recorded_findings_are_there_before_anything_runs(tmp_path: Path) -> None:
+    recorded = recorded_study()
+    assert recorded is not None
+    first = report_lines(TITLE, recorded)
+    assert list(islice(run_demo(tmp_path / "demo"), 5)) == list(islice(first, 5))
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_page_labels_what_is_recorded(tmp_path: Path) -> None:
@@ -76,8 +83,8 @@ def test_the_page_labels_what_is_recorded(tmp_path: Path) -> None:
         made_up.folder(tmp_path / "live", made_up.rows(made_up.table1()))
     )
     page = write_demo_page(live, recorded).read_text()
-    assert page.index("Recorded: walker-walk") < page.index(LIVE)
-    assert "nothing of it ran on this machine" in page
+    assert page.index("Recorded on one H200") < page.index(LIVE)
+    assert "not on this machine: walker-walk, DreamerV3, preset lean" in page
 
 
 def write_trunks(folder: Path, *reached: float) -> None:
@@ -96,10 +103,10 @@ def test_trunks_are_set_beside_a_random_policy(tmp_path: Path) -> None:
     chance = random_return("cartpole-swingup")
     assert chance == random_return("cartpole-swingup")
     write_trunks(tmp_path, 3.5 * chance, 900)
-    (line,) = told_trunks(PLAN, tmp_path)
+    (line,) = trunk_sentences(PLAN, tmp_path)
     assert f"{3.5 * chance:.0f}, 900; a random policy gets {chance:.0f}" in line
     write_trunks(tmp_path, 500, 2.9 * chance)
-    _, warning = told_trunks(PLAN, tmp_path)
+    _, warning = trunk_sentences(PLAN, tmp_path)
     assert "Below 3 times that (seed 1)" in warning and "not as a finding" in warning
 
 
@@ -109,44 +116,11 @@ def test_a_random_policy_is_as_bad_as_the_suite_says() -> None:
     assert 10 < random_return("cartpole-swingup", 20) < 80
 
 
-def write_histories(folder: Path, n_episodes: int) -> None:
-    """Of trunks, unchanged, and of passive branches, weak from the start or not."""
-    branches = {b.id: b.condition for b in PLAN.branches() if b.rule == "passive"}
-    for name, condition in branches.items() | {(t.id, "none") for t in PLAN.trunks()}:
-        path = folder / "histories" / f"{name}.fallow"
-        path.parent.mkdir(exist_ok=True)
-        weak = "gain:shift_frame=0" if condition == "gain" else "none"
-        simulate_history("pendulum-swingup", weak, n_episodes, 0, path)
-
-
-def test_the_selector_reads_trunk_and_branch_as_one(tmp_path: Path) -> None:
-    write_histories(tmp_path, 5)
-    lines = list(told_selector(PLAN, tmp_path))
-    passive = [branch for branch in PLAN.branches() if branch.rule == "passive"]
-    assert len(lines) == len(passive) == 4
-    for line, branch in zip(lines, passive, strict=True):
-        ends = (
-            tmp_path / "histories" / f"{id}.fallow" for id in (branch.trunk, branch.id)
-        )
-        found = diagnose_log(read_joined(*ends))
-        assert found.log.n_episodes == 10
-        changes = (5,) if branch.condition == "gain" else ()
-        assert found.truth.change_points == changes
-        which = f"{branch.condition}, seed {branch.seed}: "
-        assert line.strip() == which + advice(found)
-
-
-def test_a_history_that_is_too_short_is_told(tmp_path: Path) -> None:
-    write_histories(tmp_path, 1)
-    for line in told_selector(PLAN, tmp_path):
-        assert "nothing, since" in line and "2 episodes" in line
-
-
 def test_the_demo_is_what_the_readme_promises() -> None:
-    """A small task, two seeds, lasting and recurring change, three rules."""
+    """A small task, three seeds, lasting and recurring change, two rules."""
     plan = STUDIES["demo"]
-    assert plan.preset == "tiny" and len(plan.seeds) >= 2
+    assert plan.preset == "tiny" and len(plan.seeds) >= 3
     schedules = {Condition.parse(text).schedule_name for text in plan.conditions}
     assert {"permanent", "recurring"} <= schedules
     rules = {Rule.parse(text).name for text in plan.rules}
-    assert {"passive", "recency", "reset"} <= rules
+    assert {"passive", "recency"} <= rules

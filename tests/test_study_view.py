@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -53,6 +54,7 @@ def test_without_a_terminal_there_are_lines(study, capsys) -> None:
     assert len(lines) == 2
     assert "cartpole-swingup seed 4" in lines[0]
     assert "13,000 of 138,000" in lines[0] and "mean return   40.0" in lines[0]
+    assert re.search(r"100 updates/s, about \d+ \w+ left$", lines[0])
     assert lines[1] == "000.agent is bad"
 
 

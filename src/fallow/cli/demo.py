@@ -9,10 +9,12 @@ from fallow.cli.training import need_jax, resume_hint
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rich.text import Text
+
 
 @dataclass(frozen=True)
 class DemoCommand:
-    """Run a small paired study in a few minutes, and print its page and findings.
+    """Show recorded findings, then run a small paired study and report it.
 
     With --walker: a walker loses half its strength, in a few seconds.
     """
@@ -29,20 +31,20 @@ class DemoCommand:
 
         console = Console(soft_wrap=True, highlight=False, markup=False)
         for line in self._walk() if self.walker else self._study():
-            style = "bold" if type(line) is not str else None
-            console.print(line, style=style)
+            console.print(line)
 
-    def _walk(self) -> "Iterator[str]":
+    def _walk(self) -> "Iterator[str | Text]":
         from fallow.demo.walker import run_demo
 
         return run_demo(self.out or Path("runs/walker"), self.seed)
 
-    def _study(self) -> "Iterator[str]":
+    def _study(self) -> "Iterator[str | Text]":
         need_jax()
 
         from fallow.agents.compiling import keep_compiled
         from fallow.demo.study import run_demo
 
         keep_compiled()
-        with resume_hint("fallow demo"):
+        command = "fallow demo" + (f" --out {self.out}" if self.out else "")
+        with resume_hint(command):
             yield from run_demo(self.out or Path("runs/demo"))

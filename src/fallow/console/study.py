@@ -26,7 +26,7 @@ LEAST_SHARE = 0.005
 class StudyView:
     """Two bars, the study and the fleet at work; evaluations are lines above them.
 
-    Without a terminal there are only these lines.
+    Without a terminal there are only these lines, with the time left.
     """
 
     def __init__(self, folder: Path, quiet: bool = False) -> None:
@@ -42,7 +42,7 @@ class StudyView:
             console=self._console,
             disable=quiet or not self._console.is_terminal,
         )
-        self._whole = self._bars.add_task("study", total=1.0, note="")
+        self._whole = self._bars.add_task("study", total=1.0, note="starting")
         self._fleet = self._bars.add_task("fleet", total=1.0, note="")
 
     def __enter__(self) -> "StudyView":
@@ -72,21 +72,19 @@ class StudyView:
         progress, fleet = event.progress, event.fleet
         which = f"{fleet.trunks[0].task} {_seeds(fleet)}"
         mean = evaluation.returns.mean()
+        left = "" if self._console.is_terminal else _left(status_of(self._folder))
         self._console.print(
             f"{which}  {event.stage:8}  frame {evaluation.frame:>9,} of "
             f"{progress.until_frame:,}  mean return {mean:6.1f}  "
-            f"{progress.updates_per_s:,.0f} updates/s",
+            f"{progress.updates_per_s:,.0f} updates/s{left}",
             highlight=False,
             soft_wrap=True,
         )
 
     def _draw(self, event: "Event", status: Status) -> None:
         share = status.updates_done / max(status.updates_total, 1)
-        left = status.seconds_left
         note = f"{status.n_branches('done')} of {len(status.plan.branches())} branches"
-        if left is not None:
-            note += f", about {in_words(left)} left"
-        self._bars.update(self._whole, completed=share, note=note)
+        self._bars.update(self._whole, completed=share, note=note + _left(status))
         progress = event.progress
         share = progress.frame / max(progress.until_frame, 1)
         note = f"{event.stage}, {progress.updates_per_s:,.0f} updates/s"
@@ -112,6 +110,12 @@ def show_status(status: Status, console: Console) -> None:
         for stage, seconds in fleet.spent_s.items():
             console.print(_spent(stage, seconds), soft_wrap=True)
     console.print(_time_left(status), soft_wrap=True)
+
+
+def _left(status: Status) -> str:
+    """`, about 3 min left`, or nothing where no pace is known."""
+    left = status.seconds_left
+    return "" if left is None else f", about {in_words(left)} left"
 
 
 def _seeds(fleet: PlannedFleet) -> str:

@@ -6,25 +6,19 @@ from pathlib import Path
 import numpy as np
 
 from fallow.core import seeds
-from fallow.core.errors import FallowError
 from fallow.core.results import read_results
-from fallow.diagnosis.phrases import advice
-from fallow.diagnosis.pipeline import diagnose_log
 from fallow.dynamics import EPISODE_FRAMES, Worlds
-from fallow.logs.joining import read_joined
 from fallow.study.plan import Plan
 
 TIMES_RANDOM = 3
 """A trunk that reaches less than so many times a random policy has learned little."""
 N_EPISODES = 10
 """Of the random policy."""
-KEEPS_ALL = "passive"
-"""The rule whose histories the selector is tried on."""
 
 
-def told_plan(plan: Plan) -> Iterator[str]:
-    """What was done, in one sentence."""
-    yield (
+def plan_sentence(plan: Plan) -> str:
+    """What is run."""
+    return (
         f"{len(plan.trunks())} trunks of {plan.trunk_frames:,} frames on "
         f"{plan.tasks[0]}, and {len(plan.branches())} branches of "
         f"{plan.branch_frames:,} from them; the body changes at branch frame "
@@ -32,7 +26,7 @@ def told_plan(plan: Plan) -> Iterator[str]:
     )
 
 
-def told_trunks(plan: Plan, folder: Path) -> Iterator[str]:
+def trunk_sentences(plan: Plan, folder: Path) -> Iterator[str]:
     """What the trunks reached beside a random policy, and whether that is little."""
     chance = random_return(plan.tasks[0])
     last = {row.seed: row for row in read_results(folder / "trunks.csv")}
@@ -64,19 +58,3 @@ def random_return(task: str, n_episodes: int = N_EPISODES) -> float:
     for _ in range(EPISODE_FRAMES // worlds.action_repeat):
         returns += worlds.step(random.uniform(-1, 1, shape)).reward
     return float(returns.mean())
-
-
-def told_selector(plan: Plan, folder: Path) -> Iterator[str]:
-    """The retrospective selector on every history of the rule that keeps all."""
-    for branch in plan.branches():
-        if branch.rule != KEEPS_ALL:
-            continue
-        which = f"  {branch.condition}, seed {branch.seed}"
-        try:
-            log = read_joined(
-                folder / "histories" / f"{branch.trunk}.fallow",
-                folder / "histories" / f"{branch.id}.fallow",
-            )
-            yield f"{which}: {advice(diagnose_log(log))}"
-        except FallowError as error:
-            yield f"{which}: nothing, since {error}"

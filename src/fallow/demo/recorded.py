@@ -10,8 +10,8 @@ import fallow
 from fallow.study.results import StudyResults, read_study_results
 
 TITLE = (
-    "Recorded: walker-walk, DreamerV3, preset lean, seeds 0 to 4, trained on one H200 "
-    "with `fallow study table1`; nothing of it ran on this machine"
+    "Recorded on one H200, not on this machine: walker-walk, DreamerV3, preset lean, "
+    "seeds 0 to 4"
 )
 
 

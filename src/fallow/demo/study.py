@@ -1,11 +1,13 @@
-"""The demo: a small paired study beside a recorded one, their findings and a page."""
+"""The demo: a recorded study's findings, then a small paired study and its page."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from rich.text import Text
+
 from fallow.console.study import StudyView
-from fallow.demo.phrases import told_plan, told_selector, told_trunks
+from fallow.demo.phrases import plan_sentence, trunk_sentences
 from fallow.demo.recorded import TITLE, recorded_study
 from fallow.report.findings import findings
 from fallow.report.page import write_page
@@ -19,33 +21,31 @@ from fallow.study.results import StudyResults, read_study_results
 LIVE = "Live: this machine, a small agent, few seeds"
 
 
-class Bold(str):
-    """A line to print in bold."""
+def run_demo(folder: Path, plan: Plan | None = None) -> Iterator[str | Text]:
+    """Report the recorded study, then run the study `demo`, or another, and report it.
 
-
-def run_demo(folder: Path, plan: Plan | None = None) -> Iterator[str]:
-    """Run the study `demo`, or another, and report it below the recorded one."""
+    Yields lines to print, headlines in bold.
+    """
     plan = STUDIES["demo"] if plan is None else plan
+    recorded = recorded_study()
+    if recorded is not None:
+        yield from report_lines(TITLE, recorded)
+    yield f"{LIVE}; some minutes on two cores. {plan_sentence(plan)}"
     with StudyView(folder) as view:
         study = run_study(plan, folder, view)
-    live, recorded = read_study_results(study.folder), recorded_study()
+    live = read_study_results(study.folder)
     yield ""
-    if recorded is not None:
-        yield from _reported(TITLE, recorded)
-    yield from _reported(LIVE, live)
-    yield from told_plan(plan)
-    yield from told_trunks(plan, study.folder)
+    yield from report_lines(LIVE, live)
+    yield from trunk_sentences(plan, study.folder)
     yield from sentences(findings(live))
-    yield "What the selector says, from the histories alone:"
-    yield from told_selector(plan, study.folder)
     yield f"Page: {write_demo_page(live, recorded)}"
 
 
-def _reported(title: str, study: StudyResults) -> Iterator[str]:
+def report_lines(title: str, study: StudyResults) -> Iterator[str | Text]:
     """A title, one headline a condition, and what the numbers are."""
     found = findings(study)
     yield f"{title}:"
-    yield from (Bold(line) for line in headlines(found))
+    yield from (Text(line, style="bold") for line in headlines(found))
     yield headline_note(found)
     yield ""
 

@@ -114,6 +114,8 @@ def _train(study: Study, planned: PlannedFleet, on_event: OnEvent) -> None:
         dataclasses.replace(branch.label, trunk_fingerprint=fingerprints[branch.trunk])
         for branch in planned.branches
     ]
+    note = f"branches: {len(branches)}; compiling, then training"
+    send_message(planned, on_event, note)
     reporter = Reporter(study, planned, "branches", on_event)
     training.train_until(fleet, phase, folder, labels, reporter)
 

@@ -52,6 +52,7 @@ def _train_together(
 ) -> None:
     work = _work(store, together)
     with lock(work.with_name(f"{work.name}.lock")):
+        _tell(plan, on_progress, f"trunks: {len(together)}; compiling, then training")
         try:
             _train(plan, together, work, on_progress)
         except training.Damaged as damage:
