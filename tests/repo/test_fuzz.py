@@ -24,6 +24,7 @@ def test_damaged_input_is_read_or_refused_in_one_sentence(
         [
             *(sys.executable, str(TOOLS / "fuzz.py"), target, "--seed", "0"),
             *("--count", str(count), "--keep", str(tmp_path / "kept")),
+            *("--seconds", "200"),  # of a loaded machine
         ],
         capture_output=True,
         text=True,

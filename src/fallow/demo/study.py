@@ -30,7 +30,7 @@ def run_demo(folder: Path, plan: Plan | None = None) -> Iterator[str | Text]:
     recorded = recorded_study()
     if recorded is not None:
         yield from report_lines(TITLE, recorded)
-    yield f"{LIVE}; about three minutes on two cores. {plan_sentence(plan)}"
+    yield f"{LIVE}; some minutes on two cores. {plan_sentence(plan)}"
     with StudyView(folder) as view:
         study = run_study(plan, folder, view)
     live = read_study_results(study.folder)

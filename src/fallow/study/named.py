@@ -100,7 +100,7 @@ _add(
     ),
     seeds=(5, 6, 7, 8, 9),
 )
-# for two cores in about three minutes; an episode is 1,000 frames of this agent
+# for two cores in minutes; an episode is 1,000 frames of this agent
 _add(
     "demo",  # the change comes at once, so that enough of the little is after it
     Cell(
