@@ -111,12 +111,12 @@ _add(
     ),
     preset="tiny",
     seeds=(0, 1, 2),
-    trunk_frames=4_000,
+    trunk_frames=3_000,
     branch_frames=2_000,
     shift_frame=0,
     evaluate_frames=1_000,
     n_episodes=1,
-    save_frames=4_000,
+    save_frames=3_000,
     capacity_transitions=20_000,
     seeds_per_fleet=3,  # so that little is compiled
 )
