@@ -26,7 +26,7 @@ demo: $(VENV)/.ready-demo
 	$(BIN)/fallow demo
 
 test: $(VENV)/.ready-test
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # kernels interpreted beside plain forms, learning, and other minutes of tracing
 test-slow: $(VENV)/.ready-test

@@ -31,6 +31,19 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
 hypothesis.settings.register_profile("fallow", deadline=None)  # machines are noisy
 hypothesis.settings.load_profile("fallow")
 
+LONGEST_FIRST = (
+    "study/test_study.py",
+    "cli/test_terminal.py",
+    "agents/test_fleet.py",
+    "dynamics/test_worlds.py",
+    "agents/test_training.py",
+    "agents/test_evaluation.py",
+    "agents/test_tdmpc_fleet.py",
+    "repo/test_fuzz.py",
+    "core/test_legacy.py",
+)
+"""Files that take the longest: last, they would keep one process busy alone."""
+
 TRACED: dict[str, Any] = {}
 """Programs of this process by their key; see `traced_once`."""
 
@@ -43,6 +56,12 @@ EARLY_CONDITIONS = {
     "damping": "damping:shift_frame=400,draw_frames=200",
     "friction": "friction:shift_frame=400,draw_frames=200,std=0.2",
 }
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files; `--dist loadfile` hands files out in this order."""
+    first = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: first.get("/".join(item.path.parts[-2:]), len(first)))
 
 
 def roll(worlds: Worlds, n_steps: int, random: np.random.Generator) -> list:
