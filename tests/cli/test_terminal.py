@@ -85,7 +85,7 @@ def test_the_walkers_demo(tmp_path) -> None:
     check(in_terminal("demo", "--walker", folder=tmp_path), "A scripted gait walks")
 
 
-def test_train_ctrl_c_and_resume(tmp_path) -> None:
+def test_train_and_ctrl_c(tmp_path) -> None:
     """With its bar, which has no total before the first step."""
     out = tmp_path / "run"
     words = ["--task", "pendulum-swingup", "--preset", SIZES, "--frames", 3000]
@@ -93,7 +93,6 @@ def test_train_ctrl_c_and_resume(tmp_path) -> None:
     stopped = in_terminal("train", *words, interrupt=lambda seen: "frame  " in seen)
     check(stopped, f"fallow train --resume {out}", "frames", code=130)
     assert "updates/s" in stopped.text and "\x1b[" in stopped.raw
-    check(in_terminal("train", "--resume", out), "results:")
     run = json.loads((out / "run.json").read_text())
     assert run["until_frame"] == 3000
 

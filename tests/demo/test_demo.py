@@ -76,7 +76,7 @@ def test_the_recorded_findings_are_there_before_anything_runs(tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
-def test_the_page_labels_what_is_recorded(tmp_path: Path) -> None:
+def test_the_page_labels_what_is_recorded(tmp_path: Path, only_svg) -> None:
     recorded = recorded_study()
     assert recorded is not None
     live = read_study_results(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 TOOLS = Path(__file__).parents[2] / "tools"
-N_CASES = {"logs": 150, "toml": 60, "commands": 100, "folders": 8}
+N_CASES = {"logs": 100, "toml": 60, "commands": 50, "folders": 3}
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

@@ -139,7 +139,8 @@ def test_its_status_says_where_the_time_went(whole) -> None:
     assert {"trunks", "branches"} in stages
 
 
-@pytest.mark.parametrize("n_kills", [1, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow  # processes that compile; test_training has Ctrl-C and going on
+@pytest.mark.parametrize("n_kills", [1, 4])
 def test_killed_at_random_moments_it_ends_the_same(whole, tmp_path, n_kills) -> None:
     """And redoes less than one checkpoint interval for each kill."""
     folder, counter = tmp_path / "killed", tmp_path / "counter"
