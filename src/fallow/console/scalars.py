@@ -46,7 +46,7 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """A run of a project; extra `wandb`, whose own variables apply (WANDB_MODE …)."""
+    """A run of a project; extra `wandb`. Its variables (WANDB_MODE …) apply."""
 
     def __init__(self, project: str, name: str, folder: Path) -> None:
         self._library = load("wandb", "wandb", "--wandb")
@@ -98,7 +98,8 @@ def _named(numbers: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]
     found = {}
     for what, values in numbers.items():
         each = np.atleast_1d(values)
-        fitting = names if len(names) == len(each) else map("{:03d}".format, range(999))
-        for name, value in zip(fitting, each, strict=False):
+        if len(names) != len(each):
+            names = [f"{index:03d}" for index in range(len(each))]
+        for name, value in zip(names, each, strict=True):
             found[f"{what}/{name}"] = float(value)
     return found
