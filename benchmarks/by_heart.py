@@ -1,10 +1,10 @@
 """What a rule keeps, a model may learn by heart: its error there and elsewhere.
 
     python benchmarks/by_heart.py                # four rules, ten minutes on two cores
-    python benchmarks/by_heart.py --rules passive reservoir:stretch_transitions=256
+    python benchmarks/by_heart.py --rules passive reservoir:unit=chunk
     python benchmarks/by_heart.py --after tiny:model_rate=3e-4   # learns more slowly
 
-The same agents live under `passive`, then learn from the same history under each rule
+The same agents train under `passive`, then learn from the same history under each rule
 in turn, without living on. After that every chunk of the history is shown to the model
 once: its mean error on what the rule let it see and on what no rule but `passive` did.
 The imagined return is what the policy expects, the evaluation what it gets.
@@ -27,8 +27,8 @@ from fallow.replay.spans import overlaps
 RULES = (
     "passive",
     "recency:window_transitions=2048",
-    "reservoir:budget_transitions=2048",
-    "reservoir:budget_transitions=2048,stretch_transitions=512",
+    "reservoir:budget_transitions=2048,unit=chunk",
+    "reservoir:budget_transitions=2048,unit=chunk,stretch_transitions=512",
 )
 
 
@@ -43,8 +43,8 @@ def learned(given: argparse.Namespace, rule: str, state: Shards, folder: Path) -
     take_up(fleet, state, folder)
     for sampler in fleet.buffer.samplers:
         sampler.set_rule(rule)
-    fleet.learn(given.updates)
-    fleet.sweep()
+    fleet.learners.learn(given.updates)
+    fleet.learners.sweep()
     return fleet
 
 
@@ -96,7 +96,7 @@ def main() -> None:
         cells = (
             np.array([values[mask].mean() for values, mask, _ in pairs]),
             np.array([values[mask].mean() for values, _, mask in pairs]),
-            np.asarray(fleet.metrics["imagined/return"]),
+            np.asarray(fleet.learners.metrics["imagined/return"]),
             fleet.evaluate().mean(-1),
         )
         print(

@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# before jax is imported: what passes take is told in the log alone
+# before jax is imported: the log alone reports what passes take
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "0"
 os.environ["TF_CPP_VMODULE"] = "hlo_pass_pipeline=1,gpu_compiler=1"
@@ -157,8 +157,8 @@ class Log:
     def slowest_passes(self) -> str:
         """Seconds of those that took longest."""
         seconds: collections.Counter[str] = collections.Counter()
-        told = re.findall(r"HLO pass: (\S+) time: ([\d.]+) (\w+) \(", self.text)
-        for name, number, unit in told:
+        timed = re.findall(r"HLO pass: (\S+) time: ([\d.]+) (\w+) \(", self.text)
+        for name, number, unit in timed:
             spent = float(number) * UNIT_S[unit]
             seconds[name] += spent if spent > LEAST_PASS_S else 0
         most = seconds.most_common(N_PASSES)

@@ -176,34 +176,34 @@ def measure_loop(agent, n_branches: int, n_steps: int) -> dict:
     branches = [Branch(seed) for seed in range(n_branches)]
     fleet = Fleet(TASK, agent, branches, CAPACITY)
     fleet.run((agent.schedule.prefill_steps + 10) * fleet.frames_per_step)
-    done = fleet.n_updates
+    done = fleet.learners.n_updates
     step_s = seconds_a_step(fleet, n_steps)
-    updates = (fleet.n_updates - done) * n_branches
+    updates = (fleet.learners.n_updates - done) * n_branches
     nothing = (fleet.programs.initial_carry(N_EPISODES), *first_sight(fleet))
-    fleet.programs.act(fleet.state, *nothing, 0, explore=False)  # compiles
+    fleet.programs.act(fleet.learners.state, *nothing, 0, explore=False)  # compiles
     begin = time.perf_counter()
     fleet.evaluate(N_EPISODES)
     evaluate_s = time.perf_counter() - begin
     fleet.evaluate_concurrently(N_EPISODES)
-    n_judged = EPISODE_FRAMES // fleet.worlds.action_repeat
-    beside_s = n_judged * (seconds_a_step(fleet, min(n_steps, n_judged)) - step_s)
+    n_evaluated = EPISODE_FRAMES // fleet.worlds.action_repeat
+    beside_s = n_evaluated * (seconds_a_step(fleet, min(n_steps, n_evaluated)) - step_s)
     steps = EVALUATE_FRAMES / fleet.frames_per_step
-    lived = n_branches * steps * agent.schedule.n_worlds
+    n_transitions = n_branches * steps * agent.schedule.n_worlds
     return {
         "loop_updates_per_s": updates / (n_steps * step_s),
         "evaluate_s": evaluate_s,
         "beside_s": beside_s,
-        "transitions_per_s": lived / (steps * step_s + beside_s),
+        "transitions_per_s": n_transitions / (steps * step_s + beside_s),
     }
 
 
 def seconds_a_step(fleet: Fleet, n_steps: int) -> float:
     """Of the next steps, the device's work included."""
-    jax.block_until_ready(fleet.state)
+    jax.block_until_ready(fleet.learners.state)
     before, begin = dict(fleet.clock.seconds), time.perf_counter()
     for _ in range(n_steps):
         fleet.step()
-    jax.block_until_ready(fleet.state)
+    jax.block_until_ready(fleet.learners.state)
     seconds = time.perf_counter() - begin
     print_time(fleet, before, seconds, n_steps)
     return seconds / n_steps

@@ -57,10 +57,10 @@ def assembly(step, arrays) -> tuple[int, list[str]]:
         text = texts[-1]
         binary = Path(folder) / "kernel.cubin"
         command = [tool("ptxas"), "-arch=sm_90a", "-v", str(text), "-o", str(binary)]
-        told = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
         command = [tool("nvdisasm"), "-c", str(binary)]
         shown = subprocess.run(command, capture_output=True, text=True, check=True)
-    return int(re.search(r"Used (\d+) registers", told.stderr)[1]), (
+    return int(re.search(r"Used (\d+) registers", done.stderr)[1]), (
         shown.stdout.splitlines()
     )
 

@@ -19,9 +19,11 @@ import jax.numpy as jnp
 from fallow.agents.dreamer.bins import BINS
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.dreamer.gpu import launch
-from fallow.agents.dreamer.heads import FAR_BELOW, N_PADDED, BinnedScalars
+from fallow.agents.dreamer.gpu.bins import N_PADDED
+from fallow.agents.dreamer.heads import BinnedScalars
 from fallow.agents.dreamer.ops import (
     Logits,
+    bins_layer,
     norm_gates,
     norm_gates_back,
     norm_silu,
@@ -61,8 +63,8 @@ def steps_of(config, n_branches: int, n_rows: int) -> dict:
         return Logits(p, bias, shape)
 
     def scalars(p: jax.Array) -> BinnedScalars:
-        n = N_PADDED if launch.fits("bins", N_PADDED) else BINS.n
-        return BinnedScalars(p[..., :n], jnp.zeros(n).at[BINS.n :].set(FAR_BELOW))
+        _, bias = bins_layer(jnp.zeros((1, BINS.n)), jnp.zeros(BINS.n))
+        return BinnedScalars(p[..., : len(bias)], bias)
 
     return {
         "norm, SiLU": (lambda x: norm_silu(norm, x), (x,)),

@@ -27,10 +27,10 @@ from mujoco.batch import Batch
 
 from fallow.dynamics import EPISODE_FRAMES, TASKS, Worlds
 from fallow.dynamics.simulator import compile_body
+from fallow.dynamics.tasks import ACTION_REPEAT
 
 NAMES = ("walker-walk", "cheetah-run")
 N_WORLDS = 64
-ACTION_REPEAT = 2
 N_SLICES = 10
 SLICE = EPISODE_FRAMES // ACTION_REPEAT // N_SLICES  # transitions
 REST_S = 0.01  # an idle thread of the way before spins for about a millisecond

@@ -37,6 +37,7 @@ RULES = (
     "passive",
     "recency",
     "reservoir",
+    "reservoir:unit=chunk",
     "reset:change_step=500000",
     "graded",
     "curious",
@@ -146,7 +147,7 @@ def measure_rules(ring: Ring) -> dict[str, Any]:
     results = {}
     for rule in RULES:
         buffer = full_buffer(rule)
-        name = rule.split(":")[0]
+        name = rule if "unit" in rule else rule.split(":")[0]
         results[name] = paired(
             samples_and_adds(buffer, one, 320), samples_and_adds(ring, one, 320)
         )
@@ -158,7 +159,7 @@ def measure_rules(ring: Ring) -> dict[str, Any]:
         if name == "graded":
             results["rewrite all weights"] = {"seconds": rewrite_s(buffer)}
         if name == "passive":
-            n_bytes = buffer.storage.n_bytes() + book_bytes(buffer)
+            n_bytes = buffer.storage.n_bytes() + ledger_bytes(buffer)
             results["bytes a transition"] = {"value": n_bytes / N}
         del buffer
     return results
@@ -178,7 +179,7 @@ def rewrite_s(buffer: Buffer) -> float:
     return statistics.median(cpu_s(work) for _ in range(N_ROUNDS))
 
 
-def book_bytes(buffer: Buffer) -> int:
+def ledger_bytes(buffer: Buffer) -> int:
     ledger = buffer.ledger
     arrays = [a for a in vars(ledger).values() if isinstance(a, np.ndarray)]
     return sum(array.nbytes for array in arrays)

@@ -22,7 +22,7 @@ from fallow.replay.device_buffer import DeviceBuffer
 RULES = (
     "passive",
     "recency",
-    "reservoir",
+    "reservoir:unit=chunk",
     "reset:change_step=50000",
     "graded",
     "curious",

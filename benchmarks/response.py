@@ -155,12 +155,12 @@ def measure_sizes() -> list[dict[str, Any]]:
     for kind, peer_sizes in PELT_SIZES.items():
         for n in SIZES:
             values = series(n, kind)
-            found, own_s = timed(change_points, values)
+            found, kernel_s = timed(change_points, values)
             row = {
                 "changes": kind,
                 "n_episodes": n,
                 "found": len(found),
-                "own_s": own_s,
+                "kernel_s": kernel_s,
                 "pelt_s": None,
             }
             if n in peer_sizes:
@@ -190,10 +190,10 @@ def show(cold_results: dict[str, Any], sizes: list[dict[str, Any]]) -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     for r in sizes:
         peer = "not run" if r["pelt_s"] is None else f"{r['pelt_s']:.2f}"
-        ratio = "" if r["pelt_s"] is None else f"{r['pelt_s'] / r['own_s']:,.0f}"
+        ratio = "" if r["pelt_s"] is None else f"{r['pelt_s'] / r['kernel_s']:,.0f}"
         print(
             f"| {r['changes']} | {r['n_episodes']:,} | {r['found']} | "
-            f"{r['own_s']:.4f} | {peer} | {ratio} |"
+            f"{r['kernel_s']:.4f} | {peer} | {ratio} |"
         )
 
 

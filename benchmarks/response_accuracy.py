@@ -1,4 +1,4 @@
-"""Where `fallow diagnose` tells the truth and where it does not.
+"""Where `fallow diagnose` is right and where it is not.
 
     python benchmarks/response_accuracy.py            # Markdown tables, half an hour
     python benchmarks/response_accuracy.py --seeds 2  # smaller ones

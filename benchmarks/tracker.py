@@ -3,6 +3,7 @@
     python benchmarks/tracker.py trunk.fallow+branch.fallow other.fallow
     python benchmarks/tracker.py --scripted --first-seed 10 --keep FOLDER
     python benchmarks/tracker.py --ablation FILES   # the tracker with parts left out
+    python benchmarks/tracker.py --pieces 2 FILES   # it decides inside episodes as well
 
 `a+b` joins a trunk and its branch into one run. `--scripted` records its histories
 first, into a folder that `--keep` names and reuses. Every method reads the past only. A
@@ -15,64 +16,36 @@ reported ten episodes after the change. One Markdown table.
 """
 
 import argparse
-import contextlib
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scripted_histories import SCRIPTED, scripted
 
-from fallow.core import seeds
 from fallow.diagnosis.actuator import joint_response
 from fallow.diagnosis.segments import MIN_EPISODES, change_points, standardise
-from fallow.dynamics import EPISODE_FRAMES, Worlds
-from fallow.dynamics.conditions import CONDITIONS, ConditionKind
-from fallow.dynamics.scripted import Scripted
-from fallow.dynamics.shifts import Fields, Original, Shift
 from fallow.logs.log import Log
 from fallow.logs.readers import read_log
-from fallow.logs.recorder import Recorder
-from fallow.tracking import Tracker, TrackerConfig, decision, hypotheses
+from fallow.tracking import Tracker, TrackerConfig, body, decision, hypotheses
 
 WITHIN = 3
 """Episodes after a switch in which an alarm finds it."""
 SETTLED = 19
 """Episodes after a switch at which the gain is compared."""
-N_EPISODES = 100
-GAINS = ["none", "recurring", "gain:g=0.3", "gain:g=0.7", "gain:g=0.9"]
-OTHERS = ["friction:schedule=permanent,level=0.05", "payload:level=2"]
-EVERY = (*GAINS, *OTHERS)
-SCRIPTED = {
-    "walker-walk": (
-        *EVERY,
-        "damage:actuator=1",
-        "damage:actuator=2",
-        "damping:schedule=permanent,level=1",
-        "damping:schedule=recurring,level=3",
-    ),
-    "cheetah-run": (
-        *EVERY,
-        "damage:actuator=0",
-        "damage:actuator=5",
-        "damping:schedule=permanent,level=3",
-        "damping:schedule=recurring,level=10",
-    ),
-    "hopper-hop": ("none", "recurring", "damage:actuator=2", "payload:level=2"),
-    "cartpole-swingup": ("none", "recurring", "payload:body=2,level=5"),
-    "pendulum-swingup": ("none", "recurring", "damping:schedule=recurring,level=0.5"),
-}
-"""Conditions by task. More mass of a pendulum is less gain, exactly."""
 NO_GAIN = ("damping", "friction", "payload")
 Part = tuple[Any, str, float]
 ABLATION: dict[str, tuple[dict[str, Any], tuple[Part, ...]]] = {
     "all": ({}, ()),
     "linear model": ({"n_state_features": 0, "n_command_features": 0}, ()),
     "no forgetting": ({"memory_steps": 1e9}, ()),
+    "no slow memory": ({}, ((body, "SLOW_WEIGHT", 0.0),)),
     "no drift": ({"drift": 1.0}, ()),
     "one episode decides": ({"min_episodes": 1}, ()),
     "no joint test": (
@@ -91,6 +64,8 @@ ABLATION: dict[str, tuple[dict[str, Any], tuple[Part, ...]]] = {
     ),
     "evidence suffices": ({}, ((decision, "MIN_BETTER", -1e9),)),
     "no review": ({"trial_episodes": 10**6}, ()),
+    "no correction": ({}, ((decision, "CORRECTED_EPISODES", 0),)),
+    "a second new regime as the first": ({}, ((decision, "AGAIN_FACTOR", 1.0),)),
     "all gains free": ({}, ((hypotheses, "SIMPLE_SHARE", 1e9),)),
 }
 
@@ -104,6 +79,8 @@ class Outcome:
     alarms: list[int]
     truth: np.ndarray  # (k,) regimes
     cpu_s: float = 0.0
+    pieces: int = 1
+    """That each episode was read in; alarms and truth count them."""
     named: list[bool] = field(default_factory=list)
     """For each return: whether the first alarm named the old regime."""
     gain_error: list[float] = field(default_factory=list)
@@ -115,9 +92,10 @@ class Outcome:
         return [int(s) + 1 for s in np.flatnonzero(np.diff(self.truth))]
 
     def delays(self) -> list[int | None]:
-        """Episodes to the first alarm of each switch; None if it is not found."""
+        """Pieces to the first alarm of each switch; None if it is not found."""
+        last = self.pieces * (WITHIN + 1)
         return [
-            next((a - s for a in self.alarms if s <= a <= s + WITHIN), None)
+            next((a - s for a in self.alarms if s <= a < s + last), None)
             for s in self.switches
         ]
 
@@ -125,7 +103,8 @@ class Outcome:
         return len(self.alarms) - sum(d is not None for d in self.delays())
 
     def n_unchanged(self) -> int:
-        return len(self.truth) - (WITHIN + 1) * len(self.switches)
+        n_episodes = len(self.truth) // self.pieces
+        return n_episodes - (WITHIN + 1) * len(self.switches)
 
 
 def joined(text: str) -> Log:
@@ -142,41 +121,44 @@ def joined(text: str) -> Log:
     return replace(logs[0], source=text, **{name: both(name) for name in names})
 
 
-def episodes_of(log: Log) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(velocities, actions) of every episode."""
+def in_pieces(log: Log, pieces: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(velocities, actions) of every episode, or of equal parts of each."""
     ends = np.cumsum(log.n_transitions)
-    rows = [(int(e - n), int(e)) for e, n in zip(ends, log.n_transitions, strict=True)]
-    return [
-        (log.velocity[start + i : stop + i + 1], log.action[start:stop])
-        for i, (start, stop) in enumerate(rows)
-    ]
+    for i, (end, n) in enumerate(zip(ends, log.n_transitions, strict=True)):
+        cuts = np.linspace(end - n, end, pieces + 1).astype(int)
+        for start, stop in pairwise(cuts):
+            yield log.velocity[start + i : stop + i + 1], log.action[start:stop]
 
 
-def by_tracker(name: str, log: Log, config: TrackerConfig, label: str) -> Outcome:
-    truth = np.asarray(log.regime)
+def by_tracker(
+    name: str, log: Log, config: TrackerConfig, label: str, pieces: int = 1
+) -> Outcome:
+    truth = np.repeat(np.asarray(log.regime), pieces)
+    gains = None if log.gain is None else np.repeat(log.gain, pieces, axis=0)
     tracker = Tracker(len(log.actuators), log.control_step_s or 1.0, config)
-    outcome = Outcome(name, label, [], truth)
-    known = log.gain is not None and not any(word in name for word in NO_GAIN)
+    outcome = Outcome(name, label, [], truth, pieces=pieces)
+    known = gains is not None and not any(word in name for word in NO_GAIN)
     ids: dict[int, list[int]] = {}
+    within = pieces * WITHIN
     start = time.process_time()
-    for e, (velocities, actions) in enumerate(episodes_of(log)):
+    for e, (velocities, actions) in enumerate(in_pieces(log, pieces)):
         update = tracker.update(velocities, actions)
         true = int(truth[e])
         since = e - max([s for s in outcome.switches if s <= e], default=0)
         if update.state == "changed":
             outcome.alarms.append(e)
             earlier = ids.get(true)
-            if since <= WITHIN and earlier and true != truth[e - since - 1]:
+            if since <= within and earlier and true != truth[e - since - 1]:
                 outcome.named.append(update.regime == statistics.mode(earlier))
-        if since >= WITHIN:
+        if since >= within:
             ids.setdefault(true, []).append(update.regime)
-        if known and true and since == SETTLED and log.gain is not None:
-            error = np.abs(update.gain - log.gain[e]).mean()
+        if known and true and since == pieces * SETTLED:
+            error = np.abs(update.gain - gains[e]).mean()
             outcome.gain_error.append(float(error))
-        if not known and true and since == 10:
+        if not known and true and since == 10 * pieces:
             kind = "gain" if tracker.regime.is_gain else "unexplained"
             outcome.kinds.append(kind if tracker.present else "unseen")
-    outcome.cpu_s = (time.process_time() - start) / len(truth)
+    outcome.cpu_s = pieces * (time.process_time() - start) / len(truth)
     return outcome
 
 
@@ -219,94 +201,15 @@ def by_bocpd(name: str, log: Log) -> Outcome | None:
     return Outcome(name, "K, BOCPD", alarms, np.asarray(log.regime), cpu_s)
 
 
-def learner(task: str, seed: int) -> Callable[[int, int], np.ndarray]:
-    """A policy that grows, jumps and changes its gait, as a learner's does."""
-    worlds = Worlds(task, "none", [[seed]], n_threads=1)
-    random = seeds.generator(seed, "benchmark learner")
-    jumps = np.sort(random.choice(np.arange(12, N_EPISODES), 5, replace=False))
-    gaits = [
-        Scripted(
-            worlds.n_actuators,
-            worlds.control_step_s,
-            seed=int(random.integers(2**31)),
-            amplitude=float(random.uniform(0.3, 0.9)),
-        )
-        for _ in range(len(jumps) + 1)
-    ]
-
-    def actions(episode: int, n_steps: int) -> np.ndarray:
-        now = int(np.searchsorted(jumps, episode, side="right"))
-        later = gaits[now].actions(episode, n_steps)
-        if now == 0:
-            return later
-        share = min(1.0, 0.4 + 0.1 * (episode - int(jumps[now - 1])))
-        return share * later + (1 - share) * gaits[now - 1].actions(episode, n_steps)
-
-    return actions
-
-
-@dataclass(frozen=True)
-class Payload(Shift):
-    """Mass and inertia of one body of a task, its torso by default, times `level`."""
-
-    task: str = ""
-    body: int = 1
-    level: float = 1.0
-
-    def levels(self, original: Original) -> float:
-        return self.level
-
-    def fields(self, original: Original, level: float | None) -> Fields:
-        model = Worlds(self.task, "none", [[0]], n_threads=1).model
-        found = {n: getattr(model, n).copy() for n in ("body_mass", "body_inertia")}
-        for values in found.values():
-            values[self.body] *= 1.0 if level is None else level
-        return found
-
-
-CONDITIONS.add("payload", ConditionKind("Payload", "more mass", Payload, "permanent"))
-
-
-def record(task: str, conditions: list[str], seed: int, paths: list[Path]) -> None:
-    """Write a history of one scripted learner on each of several changing bodies."""
-    texts = [c.replace("payload:", f"payload:task={task},") for c in conditions]
-    first = seeds.derive(seed, "simulated worlds")
-    worlds = Worlds(task, texts, np.full((len(texts), 1), first), n_threads=1)
-    policy, n_steps = learner(task, seed), EPISODE_FRAMES // worlds.action_repeat
-    with contextlib.ExitStack() as stack:
-        recorders = [
-            stack.enter_context(Recorder(worlds, path, agent))
-            for agent, path in enumerate(paths)
-        ]
-        for episode in range(N_EPISODES):
-            for action in policy(episode, n_steps).astype(np.float32):
-                actions = np.broadcast_to(action, (len(texts), 1, len(action)))
-                step = worlds.step(actions)
-                for recorder in recorders:
-                    recorder.add(actions, step)
-
-
-def scripted(task: str, seed: int, folder: Path) -> list[Path]:
-    """Histories of every condition of a task; those that exist are not recorded."""
-    paths = [folder / f"{task}@{c}@{seed}.fallow" for c in SCRIPTED[task]]
-    missing = [path for path in paths if not path.exists()]
-    if missing:
-        parts = [path.with_suffix(".part") for path in missing]
-        record(task, [path.name.split("@")[1] for path in missing], seed, parts)
-        for part, path in zip(parts, missing, strict=True):
-            part.replace(path)
-    return paths
-
-
-def one(case: tuple[str, str]) -> list[Outcome]:
-    """All outcomes of one case: (history, what to run)."""
-    source, what = case
+def one(case: tuple[str, str, int]) -> list[Outcome]:
+    """All outcomes of one case: (history, what to run, pieces of an episode)."""
+    source, what, pieces = case
     name = source.split("/")[-1].removesuffix(".fallow")
     log = joined(source)
     if what == "ablation":
         return [ablated(name, log, part) for part in ABLATION]
     others = [by_pelt(name, log), by_bocpd(name, log)]
-    tracked = by_tracker(name, log, TrackerConfig(), "tracker")
+    tracked = by_tracker(name, log, TrackerConfig(), "tracker", pieces)
     return [o for o in others if o is not None] + [tracked]
 
 
@@ -337,7 +240,7 @@ HEAD = (
 
 
 def row(name: str, method: str, outcomes: list[Outcome]) -> str:
-    delays = [d for o in outcomes for d in o.delays()]
+    delays = [d / o.pieces if d else d for o in outcomes for d in o.delays()]
     found = [d for d in delays if d is not None]
     n_false = sum(o.n_false() for o in outcomes)
     n_unchanged = sum(o.n_unchanged() for o in outcomes)
@@ -349,7 +252,7 @@ def row(name: str, method: str, outcomes: list[Outcome]) -> str:
         name,
         method,
         f"{len(found)}/{len(delays)}" if delays else "–",
-        f"{statistics.median(found):g} ({max(found)})" if found else "–",
+        f"{statistics.median(found):g} ({max(found):g})" if found else "–",
         f"{n_false} in {n_unchanged}",
         f"{1000 * n_false / n_unchanged:.1f}",
         f"{sum(named)}/{len(named)}" if named else "–",
@@ -380,6 +283,7 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--tasks", nargs="*", default=list(SCRIPTED))
     parser.add_argument("--keep", type=Path, help="folder of scripted histories")
+    parser.add_argument("--pieces", type=int, default=1, help="of each episode")
     parser.add_argument("--processes", type=int, default=1)
     chosen = parser.parse_args()
     what = "ablation" if chosen.ablation else "methods"
@@ -395,7 +299,7 @@ def main() -> None:
             for seed in range(chosen.first_seed, last):
                 for task in chosen.tasks:
                     paths += map(str, scripted(task, seed, keep))
-        found = pool.map(one, [(path, what) for path in paths])
+        found = pool.map(one, [(path, what, chosen.pieces) for path in paths])
         outcomes = [outcome for each in found for outcome in each]
     show(outcomes, "" if chosen.ablation else "tracker")
 

@@ -15,8 +15,10 @@ from fallow.tracking import (
     read_tracker,
     write_tracker,
 )
+from fallow.tracking.body import BodyModel
 from fallow.tracking.evidence import Evidence
-from fallow.tracking.hypotheses import explain
+from fallow.tracking.features import Design
+from fallow.tracking.hypotheses import Explanation, explain
 from fallow.tracking.one_thread import one_blas_thread
 from fallow.tracking.regimes import KnownRegime, mismatch
 
@@ -100,13 +102,66 @@ def test_a_returning_regime_has_its_id(
 
 @pytest.mark.parametrize("gain", [HALF, DEAD], ids=["half", "dead"])
 def test_gains_must_predict_better(gain, monkeypatch) -> None:
-    """Whatever their evidence: a policy in new states can give as much."""
+    """Unless their evidence is certain: a policy in new states can give some."""
     changed = [FULL] * 20 + [gain] * 4
     monkeypatch.setattr(decision, "PREDICTION", 0.0)  # the evidence decides
     monkeypatch.setattr(decision, "NEW_EXCESS", 1e9)  # about gains, not other bodies
     assert run(changed)[0].labels().tolist() == [0] * 20 + [1] * 4
     monkeypatch.setattr(decision, "MIN_BETTER", 1e9)
+    monkeypatch.setattr(decision, "CERTAIN", 1e9)
     assert run(changed)[0].labels().tolist() == [0] * 24
+    monkeypatch.setattr(decision, "CERTAIN", 0.0)
+    assert run(changed)[0].labels().tolist() == [0] * 20 + [1] * 4
+
+
+@pytest.mark.parametrize(("episodes", "n_regimes"), [(24, 2), (0, 3)])
+def test_a_new_regime_is_corrected_and_not_split(
+    episodes, n_regimes, monkeypatch
+) -> None:
+    """Its gains were set too high; for 24 episodes better ones replace them."""
+    monkeypatch.setattr(decision, "CORRECTED_EPISODES", episodes)
+    tracker, _ = run([FULL] * 20 + [HALF] * 14)
+    tracker.regime.gain = np.full(3, 0.8)
+    states = {tracker.update(*episode(i, HALF)).state for i in range(34, 44)}
+    assert len(tracker.regimes) == n_regimes
+    assert ("changed" in states) == (n_regimes == 3)
+    assert tracker.regime.gain == pytest.approx(HALF, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "gain", "regime", "expected"),
+    [
+        ("common", 0.4, {"n_episodes": 16}, True),
+        ("common", 0.4, {"n_episodes": 24}, False),  # it is new no more
+        ("common", 0.25, {"n_episodes": 16}, False),  # by more than a factor of 2
+        ("joint 1", 0.4, {"n_episodes": 16}, False),
+        ("common", 0.4, {"n_episodes": 16, "body": 1}, False),  # no gains explain it
+        ("common", 0.4, {"n_episodes": 16, "id": 0}, False),  # the first body
+    ],
+)
+def test_what_corrects_a_regime(kind, gain, regime, expected) -> None:
+    present = KnownRegime(**({"id": 1, "gain": np.full(3, 0.6), "base": FULL} | regime))
+    found = Explanation(np.full(3, gain), 100.0, kind)
+    assert decision.corrects_present(found, present) == expected
+
+
+def test_states_of_long_ago_stay_known() -> None:
+    """Sums by hand: recent ones decay by the memory, slow ones ten times later."""
+    n_steps, memory, d = 50, 200.0, 2
+    body = BodyModel(p=4, d=d, memory_steps=memory, drift=10.0)
+    still = np.zeros((n_steps, d))
+
+    def visit(state: int) -> Design:
+        seen = np.tile(np.eye(2)[state], (n_steps, 1))
+        return Design(seen, np.zeros((n_steps, 1)), np.zeros((n_steps, 1, d)), still)
+
+    body.learn(visit(0), np.ones(d))
+    for _ in range(40):
+        body.learn(visit(1), np.ones(d))
+    once = n_steps * (4 + d) / 4  # Student weights of no residual, 4 degrees of freedom
+    decay = np.exp(-40 * n_steps / memory)
+    expected = once * (decay + 0.1 * decay**0.1)
+    assert body.sums.gram[0, 0] == pytest.approx(expected)
 
 
 def test_past_episodes_are_relabelled(
@@ -338,6 +393,8 @@ def test_mismatch_by_hand() -> None:
     assert mismatch(regime(1, 1), regime(1, 0)) == pytest.approx(np.sqrt(0.5))
     assert mismatch(regime(0.5, 0.5), regime(1, 1)) == pytest.approx(0.5)
     assert mismatch(regime(0, 0), regime(0, 0)) == 0
+    assert mismatch(regime(-1, -1), regime(1, 1)) == 1  # at most, as of a dead one
+    assert mismatch(regime(1, 1), regime(-1, 1)) == pytest.approx(np.sqrt(0.5))
 
 
 def test_a_tracker_works_with_one_blas_thread() -> None:

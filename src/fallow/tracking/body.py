@@ -3,9 +3,11 @@
     change[t] = W' phi[t] + noise,   noise ~ Student t with scatter Sigma
 
 The sums S = sum w phi phi' and C = sum w phi change' decay with the steps learned, so
-W = (S + ridge I)^-1 C follows the policy through the state space. Before an episode W
-is uncertain with precision S / drift: a policy in new states makes W wrong there, and
-the evidence about gains must not mistake that for a change.
+W = (S + ridge I)^-1 C follows the policy through the state space. Slow sums, of little
+weight, decay ten times later: a walker that walks for long and then falls is still
+known to fall. Before an episode W is uncertain with precision S / drift: a policy in
+new states makes W wrong there, and the evidence about gains must not mistake that for
+a change.
 """
 
 from dataclasses import dataclass
@@ -19,6 +21,10 @@ DEGREES_OF_FREEDOM = 4.0
 """Of the Student noise: contacts make velocity jump."""
 RIDGE = 1.0
 """Precision of W before any data, in squared feature units."""
+SLOW_FACTOR = 10.0
+"""By which the slow sums remember longer."""
+SLOW_WEIGHT = 0.1
+"""Of the slow sums: little where there is recent data, all where there is none."""
 SCATTER_SHARE = 0.1
 """Weight of one episode in the running scatter of the noise."""
 N_ROUNDS = 2
@@ -29,7 +35,7 @@ MIN_SCATTER = 1e-6
 
 @dataclass(frozen=True)
 class Fit:
-    """What an episode says about gains, with the body model integrated out.
+    """The evidence of an episode about gains, with the body model integrated out.
 
     The log likelihood of gain + step is score @ step - step @ information @ step / 2
     plus a constant.
@@ -63,13 +69,19 @@ class BodyModel:
 
     def __init__(self, p: int, d: int, memory_steps: float, drift: float) -> None:
         self.memory_steps, self.drift = memory_steps, drift
-        self.sums = Sums(np.zeros((p, p)), np.zeros((p, d)))
+        none = Sums(np.zeros((p, p)), np.zeros((p, d)))
+        self.set_sums(none, none)
         self.scatter = np.eye(d)
         self.weights = np.zeros((p, d))
 
+    def set_sums(self, fast: Sums, slow: Sums) -> None:
+        """Set the sums of recent episodes and the slow ones."""
+        self.fast, self.slow = fast, slow
+        self.sums = fast + slow * SLOW_WEIGHT
+
     @property
     def vague(self) -> Sums:
-        """What is expected of a changed body: the same weights, far less certain."""
+        """The prior of a changed body: the same weights, far less certain."""
         return self.sums * (1 / self.drift)
 
     def warm_up(self, designs: list[Design], gain: np.ndarray) -> None:
@@ -88,8 +100,9 @@ class BodyModel:
         phi = design.phi(gain)
         residual = design.change - phi @ self.weights
         weight = student_weights(residual, self.scatter)
-        keep = float(np.exp(-len(phi) / self.memory_steps))
-        self.sums = self.sums * keep + _sums(phi, weight, design.change)
+        new, age = _sums(phi, weight, design.change), len(phi) / self.memory_steps
+        keep, keep_slow = float(np.exp(-age)), float(np.exp(-age / SLOW_FACTOR))
+        self.set_sums(self.fast * keep + new, self.slow * keep_slow + new)
         share = SCATTER_SHARE
         self.scatter = (1 - share) * self.scatter + share * _scatter(residual, weight)
         if solve:
@@ -113,7 +126,8 @@ class BodyModel:
 
     def restart(self, designs: list[Design], gain: np.ndarray) -> None:
         """Forget nearly all, for another body of which there are some episodes."""
-        self.sums = self.vague * (1 / self.drift)
+        share = 1 / self.drift**2
+        self.set_sums(self.fast * share, self.slow * share)
         self.weights = self.robust_weights(self.sums, designs, gain)
 
     def loss(self, design: Design, gain: np.ndarray, weights: np.ndarray) -> float:

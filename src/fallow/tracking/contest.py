@@ -1,9 +1,9 @@
-"""Did the body change, or does the policy merely visit new states?
+"""Distinguishes a changed body from a policy that visits new states.
 
-Recent episodes are predicted from each other, once with all that is known of the body
-and once with hardly any of it. In new states the old data do no harm, since they say
-nothing about them; on a changed body they do. This sees changes that no gain explains,
-and it tells whether gains explain a change.
+Recent episodes are predicted from each other, once with all earlier data of the body
+and once with almost none of it. In new states the earlier data does not make the
+prediction worse; on a changed body it does. This detects changes that no gain explains,
+and shows whether gains explain a change.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
-"""Which regime the suspicious episodes belong to, weighed together.
+"""Decides which regime the suspicious episodes belong to, from all of them together.
 
 Suspicion adds episodes up as if their errors were independent. Here all of them share
-one body model whose errors may persist, so a policy in new states explains itself: the
-model is free to bend there by as much as its drift allows.
+one body model whose errors may persist, so that the model can explain a policy in new
+states: it may change there by as much as its drift allows.
 """
 
 from dataclasses import dataclass, replace
@@ -25,6 +25,14 @@ MIN_BETTER = 1.5
 """Standard deviations by which new values of all gains must predict better, and of one
 of d gains a d-th of it: a policy in new states gives evidence for gains that then
 predict no better."""
+CERTAIN = 20.0
+"""Thresholds of evidence that suffice without; unchanged bodies gave up to 14."""
+AGAIN_FACTOR = 2.0
+"""On the support of a second new regime: after a change the policy adapts, and what it
+then visits looks like weaker gains."""
+CORRECTED_EPISODES, CORRECTED_FACTOR = 24, 2.0
+"""Episodes of a new regime in which another common factor, up to this one, corrects its
+gains: the few episodes that set them were too few."""
 KNOWN_SHARE = 0.65
 """Of the best explanation's score that a known regime must reach to be preferred."""
 EXPLAINED = 0.85
@@ -41,7 +49,7 @@ MAX_EPISODES = 4
 
 @dataclass(frozen=True)
 class Models:
-    """What the decision rests on."""
+    """The models that the decision uses."""
 
     bodies: list[BodyModel]
     spread: Spread
@@ -58,7 +66,7 @@ class Models:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What explains the last episodes best."""
+    """The best explanation of the last episodes."""
 
     n_recent: int
     """How many of them belong to the other regime."""
@@ -66,9 +74,13 @@ class Verdict:
     """The gains that explain them; None: another body."""
     known: KnownRegime | None
     """The known regime that explains them about as well, if there is one."""
+    corrects: bool = False
+    """Whether the gains correct those of the present regime."""
 
 
-def judge(designs: list[Design], models: Models, threshold: float) -> Verdict | None:
+def verdict_of(
+    designs: list[Design], models: Models, threshold: float
+) -> Verdict | None:
     """The change from the present regime that explains the last episodes, if any does.
 
     The change may be more recent than the first suspicious episode, so the last few
@@ -95,12 +107,25 @@ def judge(designs: list[Design], models: Models, threshold: float) -> Verdict | 
     is_other_body = n >= NEW_EPISODES and (
         usual.excess(float(lost.gained.min())) >= NEW_EXCESS
     )
+    corrects = known is None and corrects_present(found, models.present)
     least = NEW_FACTOR if known is None else KNOWN_FACTOR
+    if known is None and models.present.id and not corrects:
+        least *= AGAIN_FACTOR
     changed = float(np.mean(gain != models.present.gain))
-    enough = support >= least and better >= changed * MIN_BETTER
+    is_better = better >= changed * MIN_BETTER or found.score >= CERTAIN * threshold
+    enough = support >= least and is_better
     if (enough or is_other_body) and lost.explained_by(after, usual):
-        return Verdict(n_recent, found, known)
+        return Verdict(n_recent, found, known, corrects)
     return Verdict(len(recent), None, None) if is_other_body else None
+
+
+def corrects_present(found: Explanation, present: KnownRegime) -> bool:
+    """Whether an explanation corrects a regime of gains that is new itself."""
+    is_new = present.id > 0 and present.n_episodes < CORRECTED_EPISODES
+    if not (is_new and present.is_gain and found.kind == "common"):
+        return False
+    factor = found.gain.sum() / max(present.gain.sum(), 1e-9)
+    return bool(1 / CORRECTED_FACTOR <= factor <= CORRECTED_FACTOR)
 
 
 @dataclass(frozen=True)
@@ -147,9 +172,9 @@ def review(designs: list[Design], body: BodyModel, models: Models) -> np.ndarray
     """(d,) gains of a new regime after its trial, by how well they predict.
 
     The body is that of before the change. A common factor stands unless one joint
-    predicts better: later episodes estimate it lower, as states move on. With more
-    episodes a dead joint is told from a weaker body, and gains from other changes,
-    more surely than by the first ones. None: gains do not explain the regime.
+    predicts better: later episodes estimate it lower, as states move on. More
+    episodes distinguish a dead joint from a weaker body, and gains from other changes,
+    better than the first ones do. None: gains do not explain the regime.
     """
     regime = models.present
     base = regime.base
@@ -172,8 +197,8 @@ def review(designs: list[Design], body: BodyModel, models: Models) -> np.ndarray
 def _explained(design: Design, models: Models) -> tuple[Evidence, Explanation]:
     """Evidence linearised at the explanation that the evidence at the base gives.
 
-    The score is that of the second linearisation, which tells changes from novelty
-    best; the parameters are those of the first, which are the less biased ones.
+    The score is that of the second linearisation, which distinguishes changes from new
+    states best; the parameters are those of the first, which are the less biased ones.
     """
     base = models.present.gain
 

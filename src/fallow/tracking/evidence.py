@@ -48,7 +48,7 @@ class Evidence:
 
 
 class Spread:
-    """Covariance (d, d) of what episodes of one regime say, in relative units."""
+    """Covariance (d, d) of estimates from episodes of one regime, in relative units."""
 
     def __init__(self, d: int) -> None:
         self.covariance = START_SPREAD**2 * (np.eye(d) + np.ones((d, d)))

@@ -1,4 +1,4 @@
-"""Episodes that a tracker keeps for a while."""
+"""The recent episodes that a tracker keeps."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from fallow.tracking.features import Design
 
 @dataclass(frozen=True)
 class Reading:
-    """What an episode says about the present regime."""
+    """The evidence of an episode about the present regime."""
 
     fit: Fit
     sums: Sums

@@ -1,4 +1,4 @@
-"""Which changes are looked for, and which one explains the evidence best."""
+"""The changes that are considered, and which one explains the evidence best."""
 
 from dataclasses import dataclass
 

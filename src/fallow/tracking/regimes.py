@@ -1,4 +1,4 @@
-"""The library of regimes: gains, bodies, and how far two regimes lie apart."""
+"""The library of regimes: gains, bodies, and the mismatch of two regimes."""
 
 from dataclasses import dataclass
 
@@ -38,11 +38,14 @@ class KnownRegime:
 
 
 def mismatch(a: KnownRegime, b: KnownRegime) -> float:
-    """How far the gains of two regimes lie apart."""
+    """The mismatch of the gains of two regimes."""
     return gain_mismatch(a.gain, b.gain)
 
 
 def gain_mismatch(a: np.ndarray, b: np.ndarray) -> float:
-    """Root mean square over actuators of |g_a - g_b| / max(g_a, g_b), from 0 to 1."""
+    """Root mean square over actuators of |g_a - g_b| / max(g_a, g_b), from 0 to 1.
+
+    An actuator that was reversed has a gain below 0 and counts as 1, like a dead one.
+    """
     larger = np.maximum(np.maximum(a, b), 1e-9)
-    return float(np.sqrt((((a - b) / larger) ** 2).mean()))
+    return float(np.sqrt((np.minimum(1, abs(a - b) / larger) ** 2).mean()))

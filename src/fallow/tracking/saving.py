@@ -19,7 +19,7 @@ from fallow.tracking.signals import signals_of
 if TYPE_CHECKING:
     from fallow.tracking.tracker import Tracker
 
-KIND, VERSION = "tracker", 2
+KIND, VERSION = "tracker", 3
 _REGIME = ("body", "n_episodes")
 _USUAL = ("mean", "variance", "n_episodes")
 
@@ -48,7 +48,8 @@ def save(tracker: "Tracker") -> dict[str, Any]:
     bodies |= {} if trial is None else {"trial": trial.body}
     arrays: dict[str, np.ndarray] = {}
     for name, body in bodies.items():
-        arrays |= _saved_sums(f"body.{name}", body.sums)
+        arrays |= _saved_sums(f"body.{name}.fast", body.fast)
+        arrays |= _saved_sums(f"body.{name}.slow", body.slow)
         arrays[f"body.{name}.scatter"] = body.scatter
         arrays[f"body.{name}.weights"] = body.weights
     arrays |= _saved_sums("recent", tracker.recent)
@@ -110,7 +111,7 @@ def _sums(saved: dict[str, Any], name: str) -> Sums:
 
 def _body(first: BodyModel, saved: dict[str, Any], name: str) -> BodyModel:
     body = copy(first)
-    body.sums = _sums(saved, name)
+    body.set_sums(_sums(saved, f"{name}.fast"), _sums(saved, f"{name}.slow"))
     body.scatter = saved[f"{name}.scatter"].copy()
     body.weights = saved[f"{name}.weights"].copy()
     return body

@@ -10,7 +10,7 @@ from fallow.tracking import regimes, saving
 from fallow.tracking.body import BodyModel
 from fallow.tracking.config import TrackerConfig
 from fallow.tracking.contest import Usual
-from fallow.tracking.decision import Models, Verdict, judge, review
+from fallow.tracking.decision import Models, Verdict, review, verdict_of
 from fallow.tracking.evidence import Spread
 from fallow.tracking.features import Basis, Design, Scaling, jump, scaling_of
 from fallow.tracking.held import Held, Reading, Trial
@@ -106,7 +106,7 @@ class Tracker:
         return np.array(self.label_list, np.int64)
 
     def mismatch(self, i: int, j: int) -> float:
-        """How far the gains of regimes i and j lie apart, from 0 to 1."""
+        """The mismatch of the gains of regimes i and j, from 0 to 1."""
         return regimes.mismatch(self.regimes[i], self.regimes[j])
 
     def update(self, velocities: np.ndarray, actions: np.ndarray) -> TrackerUpdate:
@@ -225,11 +225,14 @@ class Tracker:
     def _decide(self, limit: float) -> str:
         """Weigh the held episodes together; a sentence if the regime changed."""
         designs = [held.design for held in self.held if held.design is not None]
-        verdict = judge(designs, self._models(), limit)
+        verdict = verdict_of(designs, self._models(), limit)
         is_new = (
             self.present > 0 and self.regime.n_episodes < self.config.trial_episodes
         )
         if verdict is None or (verdict.known is None and is_new):
+            return ""
+        if verdict.corrects and verdict.found is not None:
+            self._correct(verdict.found.gain)
             return ""
         previous = self.present
         split = len(self.held) - verdict.n_recent
@@ -241,6 +244,13 @@ class Tracker:
         if previous == self.present:
             return ""
         return f"changed from regime {previous} to {self.present}"
+
+    def _correct(self, gain: np.ndarray) -> None:
+        """Correct the gains of the present regime, half way in logarithms."""
+        self.regime.gain = np.sqrt(self.regime.gain * gain)
+        self.suspicion.reset()
+        self.recent = self.recent * 0.0
+        self._learn(self.held)
 
     def _models(self) -> Models:
         return Models(

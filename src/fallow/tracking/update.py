@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-STATES = ("warming_up", "settled", "suspicious", "changed", "unexplained")
-
 
 @dataclass(frozen=True)
 class TrackerUpdate:
@@ -14,8 +12,8 @@ class TrackerUpdate:
     episode: int
     """Index of the episode, from 0; skipped ones count."""
     state: str
-    """One of `STATES`: `changed` in the update that reports a change, `unexplained` as
-    long as a regime is in force that no gains explain."""
+    """`warming_up`, `settled`, `suspicious`, `changed` in the update that reports a
+    change, `unexplained` as long as a regime is in force that no gains explain."""
     regime: int
     """Id of the regime in force; 0 is the first body."""
     probabilities: dict[int, float]
