@@ -2,16 +2,23 @@
 
 import json
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fallow.agents import runs
-from fallow.core.results import read_results
+from fallow.core import legacy
+from fallow.core.errors import FallowError
+from fallow.core.legacy import ALGORITHM
+from fallow.core.results import ResultRow, read_results, write_results
 from fallow.dynamics.conditions import Condition
 from fallow.logs.history import Header, HistoryWriter, read_history
+from fallow.replay import Rule
+from fallow.report.names import rule_name
 from fallow.report.tables import study_tables
 from fallow.study.engines import run_study
+from fallow.study.named import read_toml
 from fallow.study.plan import Plan
 from fallow.study.results import read_study_results
 from fallow.study.rows import modern_condition, read_rows
@@ -111,7 +118,10 @@ def test_a_run_of_before_is_read_with_its_defaults(tmp_path) -> None:
         "task": "walker-walk",
         "agent": "dreamer",
         "preset": "tiny",
-        "branches": [{"seed": 0, "condition": "damage", "rule": "wmar"}],
+        "branches": [
+            {"seed": 0, "condition": "damage", "rule": "wmar"},
+            {"seed": 0, "condition": "damage", "rule": "reservoir"},
+        ],
         "until_frame": 4000,
         "evaluate_frames": 1000,
         "n_episodes": 10,
@@ -121,10 +131,17 @@ def test_a_run_of_before_is_read_with_its_defaults(tmp_path) -> None:
     }
     (tmp_path / "run.json").write_text(json.dumps(content))
     run = runs.Run.read(tmp_path)
-    assert run.offset_frames == 500 and run.algorithm == 1
-    (branch,) = run.branches
-    assert branch.condition == "damage:actuator=1"
-    assert branch.rule == "wmar"
+    assert run.offset_frames == 500 and run.algorithm == ALGORITHM
+    assert [branch.condition for branch in run.branches] == ["damage:actuator=1"] * 2
+    assert [branch.rule for branch in run.branches] == ["wmar", "reservoir:unit=chunk"]
+    run.write(tmp_path)  # the same run: its file stays
+    assert json.loads((tmp_path / "run.json").read_text()) == content
+    content |= {"algorithm": 2, "offset_frames": 0}
+    (tmp_path / "run.json").write_text(json.dumps(content))
+    run = runs.Run.read(tmp_path)
+    assert run.offset_frames == 0 and run.algorithm == ALGORITHM
+    assert [branch.condition for branch in run.branches] == ["damage"] * 2
+    assert [branch.rule for branch in run.branches] == ["wmar", "reservoir:unit=chunk"]
 
 
 @pytest.mark.parametrize(
@@ -144,4 +161,109 @@ def test_a_history_of_before_names_its_joint(about, condition, tmp_path) -> None
     )  # fmt: skip
     HistoryWriter(tmp_path / "h.fallow", header).close()
     found = read_history(tmp_path / "h.fallow").header.about
-    assert found["condition"] == condition and found["algorithm"] == 2
+    assert found["condition"] == condition and found["algorithm"] == ALGORITHM
+
+
+def test_a_history_of_algorithm_2_goes_on(tmp_path) -> None:
+    header = Header(
+        columns=("a",), actuators=("a",), actuator_velocity=(0,), control_step_s=0.05,
+        about={"condition": "damage", "algorithm": 2},
+    )  # fmt: skip
+    HistoryWriter(tmp_path / "h.fallow", header).close()
+    today = {"condition": "damage", "algorithm": ALGORITHM}
+    HistoryWriter(tmp_path / "h.fallow", replace(header, about=today)).close()
+    with pytest.raises(FallowError, match="another header"):
+        HistoryWriter(tmp_path / "h.fallow", replace(header, about={}))
+
+
+@pytest.mark.parametrize(
+    ("text", "modern"),
+    [
+        ("reservoir", "reservoir:unit=chunk"),
+        ("reservoir:unit=chunk", "reservoir:unit=chunk"),
+        ("reservoir:unit=episode", "reservoir"),
+        (
+            "reservoir:budget_transitions=500,unit=episode",
+            "reservoir:budget_transitions=500",
+        ),
+        (
+            "reservoir:budget_transitions=2048",
+            "reservoir:budget_transitions=2048,unit=chunk",
+        ),
+        (
+            "reservoir:stretch_transitions=512",
+            "reservoir:unit=chunk,stretch_transitions=512",
+        ),
+        (
+            "reservoir:budget_transitions=2048,stretch_transitions=512",
+            "reservoir:budget_transitions=2048,unit=chunk,stretch_transitions=512",
+        ),
+        ("recency:window_transitions=500", "recency:window_transitions=500"),
+    ],
+)
+def test_rules_of_algorithms_1_and_2(text: str, modern: str) -> None:
+    assert legacy.rule(text) == modern
+    assert str(Rule.parse(modern)) == modern
+
+
+def test_a_rule_that_cannot_be_read_stays() -> None:
+    for text in ("reservoir:unit", "somebody:x=1", ""):
+        assert legacy.rule(text) == text
+
+
+@pytest.mark.parametrize("algorithm", [1, 2, ALGORITHM])
+def test_a_reservoir_of_before_keeps_chunks(algorithm: int, tmp_path) -> None:
+    rules = ["passive", "reservoir", "reservoir:unit=episode"]
+    if algorithm == ALGORITHM:
+        rules[2] = "reservoir:unit=chunk"
+    cells = [{"conditions": ["gain"], "rules": rules}]
+    content = {"algorithm": algorithm, "plan": {"name": "mine", "cells": cells}}
+    (tmp_path / "plan.json").write_text(json.dumps(content))
+    plan = Plan.read(tmp_path)
+    expected = ["passive", "reservoir:unit=chunk", "reservoir"]
+    assert sorted(plan.rules) == sorted(expected)
+    if algorithm != ALGORITHM:
+        assert list(plan.rules) == expected
+
+
+@pytest.mark.parametrize("n_left_out", [0, 1, 2])
+def test_rows_of_before_keep_chunks(n_left_out: int, tmp_path) -> None:
+    """A table says by its columns what wrote it; a row, too, where it can."""
+    names = ["task", "agent", "preset", "condition", "rule", "seed", "trunk"]
+    row = ResultRow(
+        "walker-walk", "dreamer", "lean", "damage", "reservoir", 0, "ab", "cd",
+        1, 1, 0, 0, 1.0, (1.0,),
+    )  # fmt: skip
+    path = write_results(tmp_path / "results.csv", [row])
+    columns = [line.split(",") for line in path.read_text().splitlines()]
+    for name in ("algorithm", "trunk_fingerprint")[:n_left_out]:
+        at = columns[0].index(name)
+        for line in columns:
+            del line[at]
+    assert columns[0][:7] == names
+    path.write_text("".join(",".join(line) + "\n" for line in columns))
+    (found,) = read_results(path)
+    assert found.algorithm == ALGORITHM - n_left_out and found.rule == "reservoir"
+    (found,) = read_rows(path)
+    assert found.algorithm == ALGORITHM
+    assert found.rule == ("reservoir:unit=chunk" if n_left_out else "reservoir")
+    assert found.condition == ("damage:actuator=1" if n_left_out == 2 else "damage")
+    write_results(path, [found])
+    assert read_rows(path) == [found]
+
+
+def test_both_stored_tables_ii_name_what_they_kept() -> None:
+    chunks, episodes = (ROOT / "results" / n for n in ("walker-table2", "table2"))
+    for folder, rule in ((chunks, "reservoir:unit=chunk"), (episodes, "reservoir")):
+        study = read_study(folder)
+        assert rule in study.plan.rules
+        assert {row.rule for row in read_rows(folder / "results.csv")} == set(
+            study.plan.rules
+        )
+        assert read_toml(folder / "study.toml").cells == study.plan.cells
+        listed = json.loads((folder / "plan.json").read_text())["branches"]
+        assert [branch.id for branch in study.branches] == [one["id"] for one in listed]
+        made, *_ = study_tables(read_study_results(folder))
+        at = made.head.index(rule_name(rule))
+        assert [texts[at] for texts in made.texts()[1:4:2]] == ["128 ± 14", "249 ± 14"]
+    assert "reservoir" not in Plan.read(chunks).rules

@@ -136,7 +136,7 @@ def life() -> list[tuple[bool, dict[str, np.ndarray]]]:
     return rows_of_life()
 
 
-def lived(life, buffer: Buffer, start: int = 0, stop: int | None = None) -> Buffer:
+def filled(life, buffer: Buffer, start: int = 0, stop: int | None = None) -> Buffer:
     for first, row in life[start:stop]:
         buffer.add(is_first=np.array([first]), **row)
     return buffer
@@ -148,7 +148,7 @@ def new_buffer(rule: str = "adaptive") -> Buffer:
 
 @pytest.fixture(scope="module")
 def whole(life) -> Buffer:
-    return lived(life, new_buffer())
+    return filled(life, new_buffer())
 
 
 def test_it_adapts_without_a_word(whole: Buffer) -> None:
@@ -163,19 +163,19 @@ def test_it_adapts_without_a_word(whole: Buffer) -> None:
 
 
 def test_labels_take_effect_at_a_fixed_step(life) -> None:
-    buffer = lived(life, new_buffer(), 0, 10 * STEPS + 1)  # an episode has just ended
+    buffer = filled(life, new_buffer(), 0, 10 * STEPS + 1)  # an episode has just ended
     assert buffer.ledger.episodes["label"][9] == -1
     last = 10 * STEPS + EFFECT_STEPS - 1
-    lived(life, buffer, 10 * STEPS + 1, last)
+    filled(life, buffer, 10 * STEPS + 1, last)
     assert buffer.ledger.episodes["label"][9] == -1
-    lived(life, buffer, last, last + 1)
+    filled(life, buffer, last, last + 1)
     assert buffer.ledger.episodes["label"][9] == 0
 
 
 @pytest.mark.parametrize("how", ["file", "pickle", "deepcopy"])
 def test_a_copy_continues_to_the_bit(life, whole, how, tmp_path) -> None:
     at = 33 * STEPS + 20  # an answer is due
-    buffer = lived(life, new_buffer(), 0, at)
+    buffer = filled(life, new_buffer(), 0, at)
     if how == "file":
         buffer.save(tmp_path / "b")
         other = new_buffer()
@@ -183,7 +183,7 @@ def test_a_copy_continues_to_the_bit(life, whole, how, tmp_path) -> None:
     else:
         other = pickle.loads(pickle.dumps(buffer)) if how == "pickle" else None
         other = other or copy.deepcopy(buffer)
-    lived(life, other, at)
+    filled(life, other, at)
     np.testing.assert_array_equal(
         other.ledger.episode_labels(), whole.ledger.episode_labels()
     )
@@ -206,11 +206,11 @@ def test_threads_change_nothing(life) -> None:
     labels = device.ledgers[0].episode_labels()
     assert set(labels[33:]) == {1}
     rows = device.sample(1, 8, 16).rows[0]
-    twin = lived(life, new_buffer())
+    twin = filled(life, new_buffer())
     np.testing.assert_array_equal(labels, twin.ledger.episode_labels())
     pieces = twin.sampler.sample(8, 16)
     np.testing.assert_array_equal(rows[0], twin.sampler.rows(pieces, 8, 16))
-    plain = lived(life, Buffer(FIELDS, capacity_transitions=20_000))
+    plain = filled(life, Buffer(FIELDS, capacity_transitions=20_000))
     pieces = plain.sampler.sample(8, 16)
     np.testing.assert_array_equal(rows[1], plain.sampler.rows(pieces, 8, 16))
 
@@ -218,9 +218,9 @@ def test_threads_change_nothing(life) -> None:
 def test_at_a_branch_point_the_past_is_read_first(life, whole, tmp_path) -> None:
     """A trunk was stored under another rule; its branches know its regimes."""
     at = 45 * STEPS
-    trunk = lived(life, new_buffer("passive"), 0, at)
+    trunk = filled(life, new_buffer("passive"), 0, at)
     trunk.rule = "adaptive"
     labels = trunk.ledger.episode_labels()
     assert set(labels[:30]) == {0} and set(labels[33:]) == {1}
-    lived(life, trunk, at)
+    filled(life, trunk, at)
     assert set(trunk.ledger.episode_labels()[54:]) == {0}

@@ -20,8 +20,11 @@ OPTIONS = {
 }
 EVERY_RULE = [
     *(OPTIONS.get(name, name) for name in RULES),
-    "reservoir:budget_transitions=384,stretch_transitions=192",
+    "reservoir:unit=chunk,budget_transitions=256",
+    "reservoir:unit=chunk,budget_transitions=384,stretch_transitions=192",
 ]
+
+CHUNKS = "reservoir:unit=chunk"
 
 
 def step(n_worlds: int, serial: int) -> dict[str, np.ndarray]:
@@ -81,6 +84,7 @@ def test_sequences_hold_together_under_every_rule(rule: str, length: int) -> Non
 )
 @settings(max_examples=60, deadline=None)
 def test_contiguity_at_any_wrap(worlds, n, episode, length, capacity, rule) -> None:
+    n += rule == "reset" and n % 200 == 1  # a step since the change, or all is masked
     buffer = filled(n, worlds, episode, capacity_transitions=capacity, rule=rule)
     if length <= len(buffer):
         assert_contiguous(buffer.sample(6, length))
@@ -207,7 +211,7 @@ def test_an_episode_ended_by_hand_keeps_the_regime_it_ended_in() -> None:
         buffer.add(is_first=np.full(1, t == 0), regime=0, t=np.full(1, t))
     buffer.end_episode(0)
     buffer.set_present_regime(1)
-    for t in range(10, 15):  # goes on without a first step: an episode all the same
+    for t in range(10, 15):  # continues without a first step: an episode all the same
         buffer.add(is_first=np.zeros(1, bool), t=np.full(1, t))
     assert buffer.ledger.episode_regimes().tolist() == [0, 1]
     assert set(buffer.sample(50, 1)["t"].flat) == set(range(10, 15))
@@ -275,15 +279,21 @@ def test_a_bad_step_is_named_and_changes_nothing(changes: dict, message: str) ->
         (lambda: filled(9, rule="recency:window_transitions=-3"), "is -3"),
         (lambda: filled(9, rule="recency:window_transitions=2000"), "2,000 .* 1,000"),
         (lambda: filled(9, rule="reservoir:budget_transitions=5000"), "5,000"),
-        (lambda: filled(9, rule="reservoir:stretch_transitions=100"), "multiple"),
-        (lambda: filled(9, rule="reservoir:stretch_transitions=0"), "64 or more"),
+        (lambda: filled(9, rule="reservoir:budget_transitions=0"), "is 0; .* 1 or"),
         (
-            lambda: filled(9, rule="reservoir:budget_transitions=100"),
+            lambda: filled(70, rule="reservoir:budget_transitions=40").sample(4, 16),
+            "is 40 and an episode has 49 steps, .* at least as many, or keep chunks: ",
+        ),
+        (lambda: filled(9, rule="reservoir:stretch_transitions=100"), "keep chunks"),
+        (lambda: filled(9, rule=f"{CHUNKS},stretch_transitions=100"), "multiple"),
+        (lambda: filled(9, rule=f"{CHUNKS},stretch_transitions=0"), "64 or more"),
+        (
+            lambda: filled(9, rule=f"{CHUNKS},budget_transitions=100"),
             "100; a stretch of 64 steps in each of 2 worlds takes 128",
         ),
         (
             lambda: filled(
-                9, rule="reservoir:budget_transitions=900,stretch_transitions=128"
+                9, rule=f"{CHUNKS},budget_transitions=900,stretch_transitions=128"
             ),
             "can hold 872",
         ),
@@ -293,6 +303,11 @@ def test_a_bad_step_is_named_and_changes_nothing(changes: dict, message: str) ->
         (lambda: filled(9, rule="curious:eps=0"), "eps is 0"),
         (lambda: filled(9, rule="reset:change_step=-1"), "change_step is -1"),
         (lambda: filled(9).sample(0, 4), "batch is 0"),
+        (lambda: filled(9).sample(4, 2.5), "length is 2.5; it must be a whole"),
+        (lambda: Buffer({"x": 3}), r"x is 3; give its shape and type, e.g. Field"),
+        (lambda: Buffer(SMALL, rule=3), "a rule is 3; write its name"),
+        (lambda: filled(9).set_present_regime(0.5), "regime is 0.5; it must be a"),
+        (lambda: filled(9).set_present_regime(40_000), "from -1 to 32,767"),
         (lambda: filled(9).sample(4, 0), "length is 0"),
         (lambda: filled(9).sample(4, 19), "sequence of 19 steps .* and 18 are"),
         (lambda: filled(0).sample(4, 4), "buffer is empty"),

@@ -1,4 +1,4 @@
-"""Copies of all that has a state go on as the original does, and apart from it."""
+"""Copies of all that has a state continue as the original does, and apart from it."""
 
 import copy
 import pickle

@@ -13,11 +13,12 @@ RULES = [
     "passive",
     "recency:window_transitions=200",
     "reservoir:budget_transitions=256",
+    "reservoir:unit=chunk,budget_transitions=256",
     "wmar:short_transitions=200,long_transitions=256",
     "matched",
     "reset",
 ]
-SEEDS = [3, 3, 4, 5, 6, 7]
+SEEDS = [3, 3, 4, 4, 5, 6, 7]
 N_WORLDS, CAPACITY = 2, 1000
 
 

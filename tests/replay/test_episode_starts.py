@@ -16,6 +16,7 @@ RULES = [
     "passive",
     "recency:window_transitions=120",
     "reservoir:budget_transitions=128",
+    "reservoir:unit=chunk,budget_transitions=128",
     "reset:change_step=150",
     "graded",
     "wmar:short_transitions=100,long_transitions=128",

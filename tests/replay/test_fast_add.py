@@ -1,4 +1,4 @@
-"""The short way in stores what the long way does, and refuses what that refuses."""
+"""The fast path stores what the checked one does, and refuses what that refuses."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fallow.core.errors import FallowError
-from fallow.replay import Buffer, Field
-from fallow.replay.fast_add import Shortcut
+from fallow.replay import Buffer, Field, ledger_state
+from fallow.replay.fast_add import FastAdd
 
 FIELDS = {
     "x": Field((3,)),
@@ -34,8 +34,8 @@ def step(t: int, is_first: bool = False) -> dict[str, np.ndarray]:
 def pair(**arguments) -> tuple[Buffer, Buffer]:
     """A buffer, and one that has to go the long way."""
     short, long = (Buffer(FIELDS, 1, 300, **arguments) for _ in range(2))
-    assert short._shortcut is not None
-    long._shortcut = None
+    assert short._fast_add is not None
+    long._fast_add = None
     return short, long
 
 
@@ -47,7 +47,7 @@ def assert_same(one: Buffer, other: Buffer) -> None:
         np.testing.assert_array_equal(
             column[stored], other.storage.columns[name][stored]
         )
-    mine, others = one.ledger.save(), other.ledger.save()
+    mine, others = ledger_state.save(one.ledger), ledger_state.save(other.ledger)
     assert mine[1] == others[1]
     for name, values in mine[0].items():
         np.testing.assert_array_equal(values, others[0][name])
@@ -86,7 +86,10 @@ def happen(buffer: Buffer, event: str, n: int) -> None:
             buffer.add(**{**step(t), "x": np.full((1, 3), np.nan, np.float32)})
 
 
-@given(EVENTS, st.sampled_from(["passive", "reservoir:budget_transitions=128"]))
+RULES = ["passive", "reservoir:budget_transitions=128"]
+
+
+@given(EVENTS, st.sampled_from([*RULES, "reservoir:unit=chunk,budget_transitions=128"]))
 @settings(max_examples=60, deadline=None)
 def test_both_ways_store_the_same(events: list[tuple[str, int]], rule: str) -> None:
     short, long = pair(rule=rule)
@@ -192,7 +195,7 @@ def test_what_is_unusual_but_right_is_stored() -> None:
 )
 def test_other_rows_go_the_long_way(fields: dict, n_worlds: int, half: bool) -> None:
     buffer = Buffer(fields, n_worlds, 300, half=half)
-    assert buffer._shortcut is None
+    assert buffer._fast_add is None
     x = np.arange(3 * n_worlds).reshape(n_worlds, 3).astype(fields["x"].dtype)
     buffer.add(is_first=np.ones(n_worlds, bool), x=x)
     sampled = buffer.sample(8, 1)["x"][:, 0]
@@ -206,5 +209,5 @@ def test_rows_in_files_take_it_too(tmp_path: Path) -> None:
     )
     for buffer in (one, other):
         happen(buffer, "steps", 500)
-    assert isinstance(one._shortcut, Shortcut)
+    assert isinstance(one._fast_add, FastAdd)
     assert_same(one, other)

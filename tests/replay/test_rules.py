@@ -24,7 +24,7 @@ CLOSED_FORMS = {
 WITH_OPTIONS = {
     "passive": "passive",
     "recency": "recency",
-    "reservoir": "reservoir",
+    "reservoir": "reservoir:unit=chunk",
     "wmar": "wmar:short_transitions=5000,long_transitions=5000",
 }
 
@@ -84,7 +84,8 @@ def test_the_reservoir_keeps_every_arrival_decile_alike(
 ) -> None:
     """Also when the buffer is far too small for the history."""
     n_chunks, budget, n_runs = 1000, 100, 25
-    options = f"budget_transitions={budget * CHUNK},stretch_transitions={stretch * 64}"
+    options = f"unit=chunk,stretch_transitions={stretch * 64}"
+    options += f",budget_transitions={budget * CHUNK}"
     kept = np.concatenate(
         [
             kept_chunks(f"reservoir:{options}", n_chunks, capacity, seed)
@@ -99,7 +100,7 @@ def test_the_reservoir_keeps_every_arrival_decile_alike(
 
 
 def test_a_reservoir_never_shows_more_than_its_budget() -> None:
-    buffer = two_regimes(40_000, 10_000, "reservoir:budget_transitions=2000")
+    buffer = two_regimes(40_000, 10_000, "reservoir:unit=chunk,budget_transitions=2000")
     seen: set[int] = set()
     for length in (64, 64, 64, 10, 1, 130):
         for _ in range(100):
@@ -108,7 +109,9 @@ def test_a_reservoir_never_shows_more_than_its_budget() -> None:
     assert len({serial // CHUNK for serial in seen}) == 2000 // CHUNK
 
 
-@pytest.mark.parametrize("rule", ["reservoir", "wmar:long_transitions=10000"])
+@pytest.mark.parametrize(
+    "rule", ["reservoir:unit=chunk", "wmar:long_transitions=10000"]
+)
 def test_all_is_kept_as_long_as_it_fits(rule: str) -> None:
     buffer = two_regimes(8_000, 2_000, rule)
     assert buffer.sampler.parts()[-1].n_steps == 10_000
@@ -120,7 +123,8 @@ def test_a_long_stretch_has_many_sequences() -> None:
     """As long as its stretch a sequence is always the same; else it starts anywhere."""
     starts = {}
     for stretch in (64, 512):
-        rule = f"reservoir:budget_transitions=2048,stretch_transitions={stretch}"
+        rule = "reservoir:unit=chunk,budget_transitions=2048"
+        rule += f",stretch_transitions={stretch}"
         buffer = two_regimes(40_000, 10_000, rule)
         sampled = [buffer.sample(16, 64)["serial"] for _ in range(200)]
         starts[stretch] = {int(serial) for batch in sampled for serial in batch[:, 0]}
@@ -319,7 +323,7 @@ def test_reservoir_by_episodes_equals_a_list_of_episodes(
 ) -> None:
     """A brute-force reservoir: sort finished episodes by key, keep while they fit."""
     fields = {"at": Field((), "int64")}
-    rule = f"reservoir:unit=episode,budget_transitions={budget}"
+    rule = f"reservoir:budget_transitions={budget}"
     buffer = Buffer(fields, n_worlds, 100_000, rule, seed)
     finished: list[tuple[float, list[int]]] = []
     step = 0
@@ -328,16 +332,22 @@ def test_reservoir_by_episodes_equals_a_list_of_episodes(
         step += length
         buffer.add_episode(world % n_worlds, at=np.array(steps))
         finished.append((buffer.ledger.episodes["key"][len(finished)], steps))
-    for serial in range(7):  # running ones are sampled from their first row
+    n_running = min(7, budget + 1)  # no longer than the budget, as all others
+    for serial in range(n_running):  # running ones are sampled from their first row
         first = np.full(n_worlds, serial == 0)
         buffer.add(is_first=first, at=np.arange(step, step + n_worlds))
         step += n_worlds
-    expected, used = set(range(step - 7 * n_worlds, step)), 0
+    expected, used = set(range(step - n_running * n_worlds, step)), 0
     for _, steps in sorted(finished, reverse=True):
         used += len(steps) - 1
         if used > budget:
             break
         expected |= set(steps)
+    longest = max((len(steps) - 1 for _, steps in finished), default=0)
+    if longest > budget:
+        with pytest.raises(FallowError, match=f"an episode has {longest} steps"):
+            buffer.sample(1, 1)
+        return
     assert sampled_steps(buffer) == expected
     assert set(buffer.sample(64, 1)["at"].ravel().tolist()) <= expected
 
@@ -357,7 +367,7 @@ def test_reservoir_by_episodes_is_uniform() -> None:
     """Every episode of the history is kept equally often over many seeds."""
     counts = np.zeros(12)
     for seed in range(400):
-        rule = "reservoir:unit=episode,budget_transitions=30"
+        rule = "reservoir:budget_transitions=30"
         buffer = Buffer({"at": Field((), "int64")}, 1, 10_000, rule, seed)
         for episode in range(12):
             buffer.add_episode(at=np.full(11, episode))  # ten transitions
@@ -369,7 +379,7 @@ def test_reservoir_by_episodes_is_uniform() -> None:
 
 
 def test_a_dropped_episode_never_comes_back() -> None:
-    rule = "reservoir:unit=episode,budget_transitions=100"
+    rule = "reservoir:budget_transitions=100"
     buffer = Buffer({"at": Field((), "int64")}, 1, 10_000, rule, 3)
     gone: set[int] = set()
     random = np.random.default_rng(0)
@@ -382,7 +392,7 @@ def test_a_dropped_episode_never_comes_back() -> None:
 
 def test_reservoir_by_episodes_in_a_full_buffer() -> None:
     """What is kept is stored whole; what was given up for capacity is not sampled."""
-    rule = "reservoir:unit=episode,budget_transitions=640"
+    rule = "reservoir:budget_transitions=640"
     buffer = Buffer({"at": Field((), "int64")}, 2, 2_000, rule, 0)
     step = 0
     for episode in range(80):
@@ -398,5 +408,79 @@ def test_reservoir_by_episodes_in_a_full_buffer() -> None:
 def test_units_of_a_reservoir_are_checked() -> None:
     with pytest.raises(FallowError, match="unknown unit of rule 'reservoir' 'epsode'"):
         Rule.parse("reservoir:unit=epsode")
-    with pytest.raises(FallowError, match="leave one of them out"):
-        Rule.parse("reservoir:unit=episode,stretch_transitions=128")
+    remedy = "or keep chunks: reservoir:unit=chunk,stretch_transitions=512"
+    for rule in ("reservoir", "reservoir:unit=episode"):
+        with pytest.raises(FallowError, match=remedy):
+            Rule.parse(f"{rule}{',' if ':' in rule else ':'}stretch_transitions=512")
+    assert str(Rule.parse("reservoir:unit=episode")) == "reservoir"
+    assert Rule.parse("reservoir").needs_episodes
+    assert not Rule.parse("reservoir:unit=chunk").needs_episodes
+
+
+def test_a_reservoir_of_episodes_has_the_stale_share_of_passive() -> None:
+    """T / (T + k), averaged over keys."""
+    found = []
+    for seed in range(60):
+        rule = "reservoir:budget_transitions=1000"
+        buffer = Buffer({"at": Field((), "int64")}, 1, 20_000, rule, seed)
+        for episode in range(200):
+            buffer.add_episode(regime=int(episode >= 120), at=np.arange(51))
+        found.append(buffer.composition().stale_share)
+    # 20 episodes each time, without replacement from 200
+    sigma = np.sqrt(0.6 * 0.4 / (20 * 60))
+    assert np.mean(found) == pytest.approx(0.6, abs=4 * sigma)
+
+
+def test_all_episodes_are_kept_as_long_as_they_fit() -> None:
+    buffer = Buffer({"at": Field((), "int64")}, 1, 20_000, "reservoir")
+    for episode in range(20):
+        buffer.add_episode(at=np.arange(501))
+        assert buffer.sampler.parts()[0].n_steps == 501 * (episode + 1)
+    buffer.add_episode(at=np.arange(501))
+    assert buffer.sampler.parts()[0].n_steps == 501 * 20
+
+
+def test_an_episode_longer_than_the_budget_is_named() -> None:
+    rule = "reservoir:budget_transitions=100"
+    remedy = "or keep chunks: reservoir:budget_transitions=100,unit=chunk"
+    buffer = Buffer({"at": Field((), "int64")}, 1, 10_000, rule)
+    buffer.add_episode(at=np.arange(101))
+    assert buffer.sample(4, 64)["at"].shape == (4, 64)
+    with pytest.raises(FallowError, match="no finished episode of 200 steps in a row"):
+        buffer.add_episode(at=np.arange(101))
+        buffer.sample(4, 200, within_episodes=True)
+    buffer.add_episode(at=np.arange(102))
+    with pytest.raises(FallowError, match=f"is 100 and an episode has 101.*{remedy}"):
+        buffer.sample(4, 64)
+    buffer.rule = "reservoir:budget_transitions=101"
+    assert buffer.sample(4, 64)["at"].shape == (4, 64)
+    for _ in range(102):  # also before it is over
+        buffer.add(is_first=np.zeros(1, bool), at=np.zeros(1, np.int64))
+    assert buffer.sample(4, 64)["at"].shape == (4, 64)
+    buffer.add(is_first=np.zeros(1, bool), at=np.zeros(1, np.int64))
+    with pytest.raises(FallowError, match="is 101 and an episode has 102 steps"):
+        buffer.sample(4, 64)
+
+
+def test_rows_that_are_whole_transitions_all_count() -> None:
+    buffer = Buffer({"at": Field((), "int64")}, 1, 10_000, "reservoir")
+    buffer.ledger.leading_rows = 0
+    buffer.rule = "reservoir:budget_transitions=100"
+    for episode in range(40):
+        buffer.add_episode(at=np.full(10, episode))
+    assert buffer.sampler.parts()[0].n_steps == 100
+
+
+def test_a_buffer_saved_by_chunks_is_loaded_by_chunks(tmp_path) -> None:
+    """Files name no algorithm before the third."""
+    buffer = two_regimes(4_000, 0 + 1, "reservoir:unit=chunk,budget_transitions=2000")
+    saved = buffer.sampler.save()
+    assert saved.pop("algorithm") == 3
+    saved["rule"] = "reservoir:budget_transitions=2000,stretch_transitions=128"
+    buffer.sampler.restore(saved)
+    rule = "reservoir:budget_transitions=2000,unit=chunk,stretch_transitions=128"
+    assert str(buffer.rule) == rule
+    buffer.save(tmp_path / "replay")
+    buffer.rule = "passive"
+    buffer.load(tmp_path / "replay")
+    assert str(buffer.rule) == rule

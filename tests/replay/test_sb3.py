@@ -95,11 +95,25 @@ def test_wraps_around() -> None:
 
 
 def test_reservoir_keeps_old_chunks_when_full() -> None:
-    buffer = plain("reservoir:budget_transitions=128", size=128)
+    buffer = plain("reservoir:unit=chunk,budget_transitions=128", size=128)
     fill(buffer, 0, 900)
     sampled = sampled_steps(buffer)
     assert len(sampled) == 128
     assert min(sampled) < 900 - 192
+
+
+def test_reservoir_keeps_whole_episodes() -> None:
+    """Every row of one is a transition, the first too."""
+    buffer = plain("reservoir:budget_transitions=100", size=400)
+    fill(buffer, 0, 900)
+    sampled = sampled_steps(buffer)
+    episodes = {step // 50 for step in sampled}
+    assert sampled == {50 * one + step for one in episodes for step in range(50)}
+    assert len(episodes) == 2
+    buffer.reset()
+    fill(buffer, 0, 101, episode=102)
+    with pytest.raises(FallowError, match="is 100 and an episode has 101 steps"):
+        buffer.sample(1)
 
 
 def test_two_environments() -> None:
@@ -161,13 +175,18 @@ def test_normalises() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", ["recency:window_transitions=100", "reservoir:budget_transitions=128"]
+    "rule",
+    [
+        "recency:window_transitions=100",
+        "reservoir:budget_transitions=128",
+        "reservoir:budget_transitions=128,unit=chunk",
+    ],
 )
 def test_state_round_trip(rule: str) -> None:
     buffer = plain(rule, size=200, n_envs=2)
     fill(buffer, 0, 333)
     again = pickle.loads(pickle.dumps(buffer))
-    for start in (333, 444):  # at once, and after both went on
+    for start in (333, 444):  # at once, and after both continued
         for _ in range(3):
             for ours, theirs in zip(buffer.sample(32), again.sample(32), strict=True):
                 assert theirs is None if ours is None else torch.equal(ours, theirs)

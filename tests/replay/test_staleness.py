@@ -1,5 +1,7 @@
 """Staleness: hand-computed AUCs, scikit-learn as oracle, laws, and the protocol."""
 
+from itertools import repeat
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,26 +10,22 @@ from sklearn.metrics import roc_auc_score
 
 from fallow.core.errors import FallowError
 from fallow.dynamics.schedules import Never, Permanent, Recurring, Schedule
+from fallow.dynamics.tasks import ACTION_REPEAT
 from fallow.replay.staleness import (
     Timeline,
     age_auc,
     auc_at,
-    episode_label,
-    history_auc,
     interval_auc,
     is_stale,
     mean_auc,
-    segment_auc,
 )
 
 TRUNK_FRAMES = 200_000
 BRANCH_FRAMES = 130_000
 EVALUATION_FRAMES = np.arange(45_000, 125_001, 10_000)  # after the branch point
 EPISODE_TRANSITIONS = 500
-ACTION_REPEAT = 2
 
 transitions = st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1)
-segments = st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1)
 intervals = st.lists(
     st.tuples(st.integers(0, 30), st.integers(1, 9), st.booleans()), min_size=1
 )
@@ -72,7 +70,8 @@ def protocol_auc(schedule: Schedule, n_worlds: int) -> float | None:
     frames = TRUNK_FRAMES + EVALUATION_FRAMES
     regimes = [regime_at(schedule, int(frame)) for frame in frames]
     steps = frames // (n_worlds * ACTION_REPEAT)
-    return history_auc(run(schedule, n_worlds), steps, regimes)
+    timeline = run(schedule, n_worlds)
+    return mean_auc(map(auc_at, repeat(timeline), steps.tolist(), regimes))
 
 
 @pytest.mark.parametrize("n_worlds", [1, 4])
@@ -86,7 +85,7 @@ def test_recurring_changes_of_the_protocol(period_frames, auc, n_worlds) -> None
 
 
 @pytest.mark.parametrize("n_worlds", [1, 4])
-def test_a_permanent_change_is_told_by_age_alone(n_worlds) -> None:
+def test_age_alone_shows_a_permanent_change(n_worlds) -> None:
     assert protocol_auc(Permanent(), n_worlds) == 1.0
     assert protocol_auc(Never(), n_worlds) is None
 
@@ -101,7 +100,8 @@ def test_hand_computed_numbers() -> None:
     # stale ages 4, 2 against fresh 2, 1, 3: wins 3 and 1, one tie
     assert age_auc([4, 2, 2, 1, 3], [1, 1, 0, 0, 0]) == 4.5 / 6
     # 2 stale before 3 + 1 fresh, 4 stale before 1: (2 x 4 + 4 x 1) / (6 x 4)
-    assert segment_auc([2, 3, 4, 1], [True, False, True, False]) == 0.5
+    end = np.cumsum([2, 3, 4, 1])
+    assert interval_auc([0, *end[:-1]], end, [True, False, True, False]) == 0.5
     # stale at 0, 1, 2, 3 and fresh at 2, 3, 4: 3 + 3 + 2.5 + 1.5
     assert interval_auc([0, 2], [4, 5], [True, False]) == 10 / 12
 
@@ -119,15 +119,6 @@ def test_many_transitions_equal_scikit_learn(random) -> None:
         assert_auc(age_auc(age, stale), roc_auc_score(stale, age))
 
 
-@given(segments)
-def test_segments_equal_their_transitions(rows) -> None:
-    n_transitions, stale = columns(rows)
-    age = -np.arange(n_transitions.sum())
-    expanded = np.repeat(stale, n_transitions)
-    assert segment_auc(n_transitions, stale) == age_auc(age, expanded)
-    assert_auc(segment_auc(n_transitions, stale), oracle(age, expanded))
-
-
 @given(intervals)
 def test_intervals_equal_their_transitions(rows) -> None:
     start, length, stale = columns(rows)
@@ -136,15 +127,6 @@ def test_intervals_equal_their_transitions(rows) -> None:
     found = interval_auc(start, start + length, stale)
     assert found == age_auc(age, expanded)
     assert_auc(found, oracle(age, expanded))
-
-
-@given(segments)
-def test_intervals_end_to_end_equal_segments(rows) -> None:
-    n_transitions, stale = columns(rows)
-    end = n_transitions.cumsum()
-    assert interval_auc(end - n_transitions, end, stale) == segment_auc(
-        n_transitions, stale
-    )
 
 
 @given(intervals, st.integers(0, 40), st.booleans())
@@ -177,19 +159,16 @@ def test_the_ends_of_the_scale_and_what_is_undefined() -> None:
     assert age_auc(np.zeros(100), stale) == 0.5
     assert age_auc(np.arange(100), np.ones(100, bool)) is None
     assert age_auc([], []) is None
-    assert segment_auc([3, 4], [False, False]) is None
+    assert interval_auc([0, 3], [3, 7], [False, False]) is None
     assert interval_auc([], [], []) is None
 
 
 def test_a_billion_transitions_cost_no_more_than_their_segments() -> None:
-    assert segment_auc([2**31, 2**31 - 1], [True, False]) == 1
+    assert interval_auc([0, 2**31], [2**31, 2**32 - 1], [True, False]) == 1
     assert interval_auc([0, 0], [10**9, 10**9], [True, False]) == 0.5
 
 
 def test_labels() -> None:
-    regime = np.array([0, 0, 1], np.int16)
-    assert episode_label(regime) == 1
-    assert episode_label(regime, regime_now=0) == 0
     np.testing.assert_array_equal(is_stale([0, 1, 2], 1), [True, False, True])
 
 
@@ -212,15 +191,12 @@ def test_averages_leave_out_what_is_undefined() -> None:
         (lambda: age_auc(["old"], [0]), "age is \\['old'\\]"),
         (lambda: age_auc([1, 2], [0, 2]), "stale is \\[0, 2\\]"),
         (lambda: age_auc([1, 2], [True]), "stale has 1 entries and must have 2"),
-        (lambda: segment_auc([3, 0], [0, 1]), "holds 0; a segment has 1"),
-        (lambda: segment_auc([1.5], [0]), "n_transitions is \\[1.5\\]"),
-        (lambda: segment_auc([2**40], [0]), "at most 4294967295"),
+        (lambda: interval_auc([3], [3], [0]), "holds 0; a segment has 1"),
+        (lambda: interval_auc([1.5], [2], [0]), "start_step is \\[1.5\\]"),
+        (lambda: interval_auc([0], [2**40], [0]), "at most 4294967295"),
         (lambda: interval_auc([5], [3], [0]), "end_step - start_step holds -2"),
         (lambda: interval_auc([5], [6, 7], [0]), "end_step has 2 entries"),
         (lambda: Timeline(*np.array([[0], [9], [-1]])), "label holds -1"),
-        (lambda: history_auc(run(Never(), 4), [9], [0, 1]), "regime_now has 2"),
-        (lambda: episode_label(None), "without regimes"),
-        (lambda: episode_label([]), "without regimes"),
         (lambda: is_stale([0], -1), "regime_now holds -1"),
     ],
 )

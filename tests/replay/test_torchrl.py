@@ -75,7 +75,16 @@ def test_wraps_around(n_rows: int) -> None:
     assert usable - 64 <= len(buffer) <= usable
 
 
-@pytest.mark.parametrize("rule", ["passive", "reservoir:budget_transitions=128"])
+CHUNKS = "reservoir:budget_transitions=128,unit=chunk"
+
+
+def test_whole_episodes_need_to_be_read() -> None:
+    with pytest.raises(FallowError, match="keep chunks: reservoir:unit=chunk, or give"):
+        RuleSampler("reservoir")
+    RuleSampler("reservoir", tracked=Tracked("observation[0:2]", "action"))
+
+
+@pytest.mark.parametrize("rule", ["passive", CHUNKS])
 def test_batch_larger_than_the_storage(rule: str) -> None:
     one, many = pair(rule, 256), pair(rule, 256)
     index = one.extend(items(0, 1000))
@@ -102,9 +111,7 @@ def test_list_storage() -> None:
 
 
 @pytest.mark.parametrize("by_file", [False, True])
-@pytest.mark.parametrize(
-    "rule", ["recency:window_transitions=90", "reservoir:budget_transitions=128"]
-)
+@pytest.mark.parametrize("rule", ["recency:window_transitions=90", CHUNKS])
 def test_state_round_trip(rule: str, by_file: bool, tmp_path: Path) -> None:
     buffer, again = pair(rule, 256), pair("passive", 256)
     buffer.extend(items(0, 333))
@@ -115,7 +122,7 @@ def test_state_round_trip(rule: str, by_file: bool, tmp_path: Path) -> None:
         torch.save(buffer.state_dict(), tmp_path / "state.pt")
         again.load_state_dict(torch.load(tmp_path / "state.pt"))
     assert again.write_count == 333 and len(again) == len(buffer)
-    for start in (333, 444):  # at once, and after both went on
+    for start in (333, 444):  # at once, and after both continued
         for _ in range(3):
             assert torch.equal(buffer.sample(32)["step"], again.sample(32)["step"])
         buffer.extend(items(start, start + 111))
@@ -200,7 +207,7 @@ def test_adaptive_finds_the_change_in_the_items(by_id: bool) -> None:
     for number, gain in enumerate(gains):
         buffer.extend(episode(gain, number=number if by_id else None))
     tracker = buffer._sampler.replay.sampler.labeler.tracker
-    expected = [0] * 12 + [1] * (5 if by_id else 6)  # the last one may go on
+    expected = [0] * 12 + [1] * (5 if by_id else 6)  # the last one may be running
     assert tracker.labels().tolist() == expected
     one_by_one = adaptive()
     torch.manual_seed(0)

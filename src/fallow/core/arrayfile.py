@@ -2,7 +2,7 @@
 
 The file is plain safetensors, readable by any tool, with the header and a checksum over
 all bytes in its metadata. It is written under another name and renamed, so the old file
-stays whole until the new one is.
+stays valid until the new one is complete.
 """
 
 import errno

@@ -19,11 +19,17 @@ EXTRA_OF = {"gymnasium": "gym", "jax": "fleet", "equinox": "fleet", "optax": "fl
 """Of libraries that public names import."""
 
 
-def explained(error: ModuleNotFoundError, user: str) -> ModuleNotFoundError:
-    """The same error, with who needs the library and how to install it."""
-    if error.name not in EXTRA_OF:
+def explained(
+    error: ModuleNotFoundError, user: str, extra: str | None = None
+) -> ModuleNotFoundError:
+    """The same error, with who needs the library and how to install it.
+
+    `extra` has it, or the one that has a library of public names.
+    """
+    extra = extra or EXTRA_OF.get(error.name or "")
+    if extra is None or (error.name or "").partition(".")[0] == "fallow":
         return error
-    command = install_command(EXTRA_OF[error.name])
+    command = install_command(extra)
     return ModuleNotFoundError(
         f"{user} needs {error.name}; install it with {command}", name=error.name
     )

@@ -8,6 +8,8 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from fallow.core.errors import FallowError
+
 PART = re.compile(r"\.part-(?P<host>[^/]*)-(?P<pid>\d+)-\d+$")
 """How the name of an unfinished file ends: host, process, and a count."""
 _COUNT = itertools.count()
@@ -30,6 +32,19 @@ def write_atomic(path: str | Path) -> Iterator[Path]:
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def require_place(path: str | Path, flag: str) -> None:
+    """Raise if a file cannot be written there, before the work that fills it.
+
+    Raises:
+        FallowError: a folder is there already.
+    """
+    if Path(path).is_dir():
+        raise FallowError(
+            f"{flag} is {path}, which is a folder; name a file, e.g. "
+            f"{Path(path) / flag.strip('-')}"
+        )
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -1,12 +1,14 @@
-"""The one spelling of a choice with options: `name:option=value,option=value`.
+"""Parses a choice with options: `name:option=value,option=value`.
 
 Conditions, rules and presets are written this way on the command line and in files,
 e.g. `gain:g=0.7`, `recency:window_transitions=20000` or `lean:horizon=10`. Several
 values of one option are joined with a slash: `damage:actuator=1/4`.
 """
 
+import contextlib
 import dataclasses
 import math
+import operator
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -14,7 +16,7 @@ from fallow.core.errors import FallowError, unknown
 
 T = TypeVar("T")
 MAX_SEEDS = 10_000
-"""Of one command or study; more is a slip of the hand."""
+"""Of one command or study; more is taken for a typing error."""
 MOST_SHOWN = 80
 """Characters of a wrong value that an error repeats."""
 
@@ -114,6 +116,17 @@ def check_int(
         raise FallowError(
             f"{owner}: {option} is {shown(value)}; it must be a whole number, {limit}"
         )
+
+
+def integer(
+    owner: str, option: str, value: Any, at_least: int, at_most: int | None = None
+) -> int:
+    """An integer of any library, checked as `check_int` does."""
+    if type(value) is not int:
+        with contextlib.suppress(TypeError):  # the check says what it is
+            value = operator.index(value)
+    check_int(owner, option, value, at_least, at_most)
+    return value
 
 
 def check_text(owner: str, option: str, value: Any) -> None:

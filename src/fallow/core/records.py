@@ -1,4 +1,4 @@
-"""The records that every layer shares. NumPy only; imports nothing of ours."""
+"""The records that every layer shares. Imports NumPy only."""
 
 from dataclasses import dataclass
 

@@ -13,11 +13,12 @@ from typing import Any
 
 from fallow.core import files
 from fallow.core.errors import FallowError
+from fallow.core.legacy import ALGORITHM
 
 
 @dataclass(frozen=True)
 class Label:
-    """What a branch is called in all its rows."""
+    """The columns that name a branch in all its rows."""
 
     task: str
     agent: str
@@ -53,13 +54,15 @@ class ResultRow(Label):
     """Of the transitions sampled since the last evaluation; None if there were none."""
     wall_s: float | None = None
     """Seconds of the fleet's work since its beginning, pauses left out."""
+    algorithm: int = ALGORITHM
+    """Version of what `condition` and `rule` mean; see `core.legacy`."""
 
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(ResultRow))
-WHOLE = ("seed", "frame", "branch_frame", "regime", "updates")
+INTEGERS = ("seed", "frame", "branch_frame", "regime", "updates", "algorithm")
 PERHAPS = ("auc", "stale_share", "wall_s")
-LATER = ("trunk_fingerprint",)
-"""Columns that tables of algorithm 1 do not have."""
+LATER = {"trunk_fingerprint": 2, "algorithm": 3}
+"""Columns that earlier tables do not have, and the algorithm that they came with."""
 
 
 def read_results(path: str | Path, unfinished: bool = False) -> list[ResultRow]:
@@ -87,15 +90,9 @@ def _check_columns(path: Path, names: Sequence[str]) -> None:
     strange = ", ".join(sorted(set(names) - set(COLUMNS)))
     if missing or strange:
         raise FallowError(
-            f"{path} is no table of results: missing columns {missing or 'none'}; "
+            f"{path} is not a table of results: missing columns {missing or 'none'}; "
             f"unknown columns {strange or 'none'}"
         )
-
-
-def is_of_algorithm_1(path: str | Path) -> bool:
-    """Whether a table names conditions and rules as algorithm 1 did; see `legacy`."""
-    with Path(path).open(newline="", encoding="utf-8", errors="replace") as file:
-        return not set(LATER) & set(next(csv.reader(file), ()))
 
 
 def write_results(path: str | Path, rows: Iterable[ResultRow]) -> Path:
@@ -120,9 +117,11 @@ def _texts(row: ResultRow) -> list[str]:
 
 
 def _row(path: Path, line: int, texts: dict[str, Any]) -> ResultRow:
-    values: dict[str, Any] = dict.fromkeys(LATER, "") | texts
+    missing = [algorithm for name, algorithm in LATER.items() if name not in texts]
+    before = {"trunk_fingerprint": "", "algorithm": min(missing, default=0) - 1}
+    values: dict[str, Any] = before | texts
     try:
-        values |= {name: int(texts[name]) for name in WHOLE}
+        values |= {name: int(values[name]) for name in INTEGERS}
         values["mean_return"] = float(texts["mean_return"])
         values["returns"] = tuple(float(one) for one in texts["returns"].split())
         for name in PERHAPS:

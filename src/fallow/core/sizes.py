@@ -15,7 +15,7 @@ UNITS = {
 }
 """Bytes in a unit; a bare letter is binary, as in `ulimit` and `java -Xmx4g`."""
 UNKNOWN_MEMORY = 8 << 30
-"""Bytes assumed of a machine that does not say."""
+"""Bytes assumed if the machine does not report its memory."""
 _CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),

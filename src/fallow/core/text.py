@@ -1,4 +1,4 @@
-"""Text from outside (file names, topics, column names), made safe to show."""
+"""Text to show: from outside (file names, topics, column names) and of our own."""
 
 SURROGATES = range(0xDC80, 0xDD00)
 """How Python spells the bytes 0x80 to 0xFF of a file name that is not UTF-8."""
@@ -13,6 +13,11 @@ def printable(text: str, limit: int | None = None, *, keep_lines: bool = False) 
     cut = text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
     kept = "\n" if keep_lines else ""
     return "".join(c if c.isprintable() or (c in kept) else _escaped(c) for c in cut)
+
+
+def counted(n: int, noun: str) -> str:
+    """`1 world`, `4 worlds`."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def _escaped(character: str) -> str:

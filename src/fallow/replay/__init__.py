@@ -1,4 +1,4 @@
-"""What is kept and what is sampled."""
+"""Replay: rules, the ledger that they read, and buffers."""
 
 from fallow.replay.buffer import Buffer, Ticket
 from fallow.replay.rules import RULES, Rule, register

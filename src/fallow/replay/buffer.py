@@ -1,4 +1,4 @@
-"""A replay buffer that keeps what its rule says, and can prove it.
+"""A replay buffer that keeps and samples by a rule, and records what was sampled.
 
     from fallow.replay import Buffer, Field
 
@@ -22,7 +22,7 @@ from fallow.core import options
 from fallow.core.errors import FallowError
 from fallow.replay import replay_file
 from fallow.replay.composition import Composition, of_spans
-from fallow.replay.fast_add import Shortcut
+from fallow.replay.fast_add import FastAdd
 from fallow.replay.labeler import Labeler, Tracked, new_labeler, read_stored
 from fallow.replay.ledger import CHUNK, Ledger
 from fallow.replay.rules import Rule
@@ -77,15 +77,15 @@ class Buffer:
 
     def _view(self) -> None:
         """Make all views of the stored bytes."""
-        self._shortcut = Shortcut.of(self.ledger, self.storage)
+        self._fast_add = FastAdd.of(self.ledger, self.storage)
         self._columns = dict(self.storage.columns)
         if self.ledger.n_worlds == 1:  # so that a step's leading axis of one fits a row
             for name, column in self._columns.items():
                 self._columns[name] = column[:, None]
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but views, which would come apart in a copy."""
-        views = ("_shortcut", "_columns")
+        """All but views, which would be separate arrays in a copy."""
+        views = ("_fast_add", "_columns")
         return {name: value for name, value in vars(self).items() if name not in views}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -126,7 +126,7 @@ class Buffer:
         step[IS_FIRST] = is_first
         if labeler is not None:
             self._add_tracked(labeler, step)
-        elif self._shortcut is None or not self._shortcut.store(
+        elif self._fast_add is None or not self._fast_add.store(
             step, self.sampler.victim
         ):
             self._add_checked(step)
@@ -238,9 +238,9 @@ class Buffer:
     def sweep(
         self, n_chunks: int = 256
     ) -> Iterator[tuple[Ticket, dict[str, np.ndarray]]]:
-        """All finished chunks, some at a time, for the model to say its error on each.
+        """All finished chunks, some at a time, to compute the model's error on each.
 
-        Sequences have shape (n, 64, …). Hand the errors back with `set_errors`.
+        Sequences have shape (n, 64, …). Pass the errors to `set_errors`.
         """
         slots = self.ledger.slots(finished=True)
         for begin in range(0, len(slots), n_chunks):
@@ -274,7 +274,7 @@ class Buffer:
     # ---------------------------------------------------------------- proving
 
     def composition(self) -> Composition:
-        """What the rule would sample from now."""
+        """What the rule can sample now."""
         return of_spans(self.ledger, self.sampler.parts())
 
     def sampled(self) -> Composition:

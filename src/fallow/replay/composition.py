@@ -45,7 +45,7 @@ def _add_part(tally: "Tally", ledger: Ledger, spans: Spans, weight: np.ndarray) 
     start = np.maximum(spans.start[source], episodes.start[target])
     length = np.minimum(spans.stop[source], episodes.stop[target]) - start
     world = spans.world[source]
-    youngest = ledger.now - 1 - ledger.time_of(world, start + length - 1)
+    youngest = ledger.now - 1 - ledger.times.time_of(world, start + length - 1)
     regime = ledger.episode_regimes()[index[target]]
     tally.add(youngest, length, weight[source], regime, ledger.present_regime)
     tally.n_steps += spans.n_steps
@@ -118,7 +118,7 @@ class Tally:
 
 
 class Record:
-    """What was actually sampled since the last `clear`."""
+    """What was sampled since the last `clear`."""
 
     LIMIT = 512
     """Batches after which waiting samples are counted."""
@@ -128,7 +128,7 @@ class Record:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Forget all samples."""
         self._waiting.clear()
         self.tally = Tally()
 
@@ -156,7 +156,7 @@ class Record:
         while len(left):
             found = np.searchsorted(ends, world * size + serial, side="right")
             taken = np.minimum(left, episodes.stop[found] - serial)
-            youngest = now - 1 - ledger.time_of(world, serial + taken - 1)
+            youngest = now - 1 - ledger.times.time_of(world, serial + taken - 1)
             ones = np.ones(len(taken))
             self.tally.add(youngest, taken, ones, regimes[found], ledger.present_regime)
             self.tally.n_steps += float(taken.sum())

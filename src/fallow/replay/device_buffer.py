@@ -31,7 +31,7 @@ Groups = dict[str, jax.Array]
 
 
 class Indices(NamedTuple):
-    """What to gather for k updates of R branches."""
+    """The rows to gather for k updates of R branches."""
 
     rows: np.ndarray  # (k, R, batch, length) int32
     is_first: np.ndarray  # (k, R, batch, length): sequence starts and seams
@@ -154,6 +154,12 @@ class DeviceBuffer:
         self, host: Mapping[str, np.ndarray], rows: np.ndarray
     ) -> dict[str, np.ndarray]:
         return self.layout.split({dtype: host[dtype][rows] for dtype in host})
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds that were spent waiting for trackers."""
+        labelers = [sampler.labeler for sampler in self.samplers]
+        return sum(labeler.waited_s for labeler in labelers if labeler is not None)
 
     @property
     def n_branches(self) -> int:

@@ -1,4 +1,4 @@
-"""Sequences that never leave a finished episode: where they can start.
+"""Starts of sequences that lie within one finished episode.
 
 Elsewhere sequences are joined at seams (see `spans`). Here nothing is joined: a start
 is a step from which so many steps follow in one episode, all of them stored and not

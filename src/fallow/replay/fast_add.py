@@ -1,8 +1,7 @@
-"""A short way in for a step of one world that is as it should be.
+"""The fast path of `Buffer.add` for a valid step of one world.
 
-Its fields are strung together as bytes, in the order of a row, checked at once and
-copied to the row. Where anything is in doubt the step is left to the long way,
-`Layout.check`, which says what is wrong.
+Its fields are concatenated as bytes, in the order of a row, checked at once and copied
+to the row. Any other step goes to `Layout.check`, which raises the error.
 """
 
 import sys
@@ -17,15 +16,15 @@ from fallow.replay.storage import Layout, Storage
 
 FLOATS = ("float32", "float64")
 """Types whose highest byte is 127 or 255 for NaN, infinity and hardly anything else:
-numbers beyond 1e38 and 1e303, which then go the long way."""
+numbers beyond 1e38 and 1e303, which are then checked by `Layout.check`."""
 
 
-class Shortcut:
+class FastAdd:
     """Stores steps of one world."""
 
     def __init__(self, ledger: Ledger, storage: Storage) -> None:
         layout = storage.layout
-        self._book = ledger
+        self._ledger = ledger
         self._rows = storage.rows.view(f"V{layout.n_octets}")[:, 0]  # (n_rows,)
         self._plan = [
             (name, (1, *layout.fields[name].shape), np.dtype(group))
@@ -48,7 +47,7 @@ class Shortcut:
         """Where the highest bytes of floats are."""
 
     @classmethod
-    def of(cls, ledger: Ledger, storage: Storage) -> "Shortcut | None":
+    def of(cls, ledger: Ledger, storage: Storage) -> "FastAdd | None":
         """One for a single world, if rows hold the very bytes that come."""
         layout = storage.layout
         fits = all(_is_stored_as_it_comes(layout, name) for name in layout.fields)
@@ -79,7 +78,7 @@ class Shortcut:
             exponents = row[highest]
             if 127 in exponents or 255 in exponents:
                 return False
-        at = self._book.advance_one(row[self._is_first] != 0, victim)
+        at = self._ledger.advance_one(row[self._is_first] != 0, victim)
         self._rows[at] = row
         return True
 

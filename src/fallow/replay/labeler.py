@@ -1,12 +1,13 @@
-"""Labels episodes online: feeds a tracker, and writes its answers into the ledger.
+"""Labels episodes online: feeds a tracker, and writes its labels into the ledger.
 
 A finished episode goes to the tracker; `EFFECT_STEPS` steps later, or when the next
 episode ends if that is sooner, the labels of all episodes, the probability of each
-regime and the mismatches between them are written into the ledger. So the tracker can
-work on another thread, and what is sampled never depends on how fast it is.
+regime and the mismatches between them are written into the ledger. So the tracker
+can work on another thread, and samples never depend on its speed.
 """
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ class Tracked:
     action_leads: bool = True
     """Whether a row's action led to its observation; else it is taken there."""
     false_alarms_per_1000: float = 1.0
-    """That are acceptable in 1,000 episodes of an unchanged body."""
+    """Acceptable number in 1,000 episodes of an unchanged body."""
     seed: int = 0
 
     def places(self, fields: dict[str, Field]) -> "TrackedPlaces":
@@ -118,6 +119,8 @@ class Labeler:
         """Step at which the answer that is due takes effect."""
         self.log: list[dict[str, Any]] = []
         """What the tracker reported: episode, state, regime, gains, probabilities."""
+        self.waited_s = 0.0
+        """Seconds that the learner waited for the tracker."""
         self._episodes: list[int] = []  # of the ledger, in the tracker's order
         self._probabilities: list[float] = []
         self._running: list[list[tuple[np.ndarray, np.ndarray]]] = [
@@ -182,9 +185,7 @@ class Labeler:
         self._start()
         self.effect_at = self.ledger.now
 
-    def _track(
-        self, ended: list[tuple[int, np.ndarray, np.ndarray]], time: int
-    ) -> None:
+    def _track(self, ended: list[tuple[int, np.ndarray, np.ndarray]], now: int) -> None:
         for episode, velocity, action in ended:
             taken = action[1:] if self.tracked.action_leads else action[:-1]
             if len(velocity) < 2:
@@ -198,7 +199,7 @@ class Labeler:
             self.log.append(
                 {
                     "episode": episode,
-                    "time": time,
+                    "time": now,
                     "state": update.state,
                     "regime": update.regime,
                     "probability": given.get(update.regime, 0.0),
@@ -234,7 +235,9 @@ class Labeler:
         """Until the tracker has read all that was handed to it."""
         if self._work is not None:
             work, self._work = self._work, None
+            began = time.perf_counter()
             work.result()
+            self.waited_s += time.perf_counter() - began
 
     # ---------------------------------------------------------------- saving
 

@@ -1,15 +1,14 @@
-"""The ledger: what is stored, and all that a rule may know of it. No bytes.
+"""The ledger: the record of what is stored, which rules read. It holds no data.
 
 A world's steps form a stream, numbered by *serial*. Streams are cut into chunks of 64
-steps; a chunk lives in a slot of 64 rows and has one random key, one last model error,
+steps; a chunk fills a slot of 64 rows and has one random key, one last model error,
 one count of visits, and a stamp that no other chunk ever has. What is the same for a
-whole episode lives once an episode. Time counts steps of the agent: one `add` of all
-worlds is one step.
+whole episode is stored once. Time counts steps of the agent: one `add` of all worlds
+is one step.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from fallow.core.errors import FallowError
 from fallow.core.records import NO_REGIME
 from fallow.replay.growing_table import GrowingTable
 from fallow.replay.spans import Spans, intersect
+from fallow.replay.step_times import StepTimes
 
 CHUNK = 64
 """Steps in a chunk."""
@@ -26,7 +26,7 @@ MAX_TRANSITIONS, MAX_WORLDS = 10**8, 10**5
 """Limits of a buffer; more is a slip of the hand."""
 
 Victim = Callable[["Ledger"], int]
-"""Which slot to give up when all are taken; None: the oldest."""
+"""The slot to evict when all are in use; None: the oldest."""
 
 
 class Ledger:
@@ -45,6 +45,9 @@ class Ledger:
         # where worlds do not step together, the newest steps of each can begin and end
         # inside a chunk: one slot more for each world
         self.n_slots = n_worlds * (self.slots_per_world + 1)
+        self.leading_rows = 1
+        """Rows of an episode before its first transition; 0 where a row is a whole one.
+        """
         self.now = 0
         """Steps of the agent so far."""
         self.version = 0
@@ -58,7 +61,7 @@ class Ledger:
         """Between labelled regimes; below 0 where it is unknown."""
         self.heads = [0] * n_worlds
         """Next serial of each world."""
-        self._lags: list[int | None] = [None] * n_worlds  # time less serial, now
+        self.times = StepTimes(n_worlds)
         self._base_rows = [0] * n_worlds  # of the chunk being filled
         self._quiet_until = 0  # serial before which only a single world's head moves
         self.is_ring = True
@@ -83,11 +86,10 @@ class Ledger:
             key=np.float64,
         )
         self.running = [FREE] * n_worlds
-        self._clocks = [
-            GrowingTable(serial=np.int64, time=np.int64) for _ in range(n_worlds)
-        ]
-        self._keys = seeds.generator(seed, "replay-keys")
-        self._seed = seed
+        self.keys = seeds.generator(seed, "replay-keys")
+        """Gives every chunk its random key."""
+        self.seed = seed
+        """Gives every episode its random key."""
 
     # ---------------------------------------------------------------- writing
 
@@ -100,9 +102,7 @@ class Ledger:
         offset = serial % CHUNK
         if offset == 0:
             self._open_chunk(world, serial // CHUNK, victim)
-        if time - serial != self._lags[world]:
-            self._lags[world] = time - serial
-            self._clocks[world].append(serial=serial, time=time)
+        self.times.note(world, serial, time)
         if is_first or self.running[world] == FREE:
             self.end_episode(world)
             self.running[world] = self.episodes.append(
@@ -111,7 +111,7 @@ class Ledger:
                 stop=FREE,
                 regime=NO_REGIME,
                 label=NO_REGIME,
-                key=self._episode_key(self.episodes.n),
+                key=self.episode_key(self.episodes.n),
             )
         self.heads[world] = serial + 1
         return self._base_rows[world] + offset
@@ -122,7 +122,7 @@ class Ledger:
         for world, first in enumerate(is_first):
             serial = self.heads[world]
             begins = first or serial % CHUNK == 0 or self.running[world] == FREE
-            if begins or now - serial != self._lags[world]:
+            if begins or now - serial != self.times.lags[world]:
                 rows.append(self.advance(world, first, now, victim))
             else:  # only the head moves
                 self.heads[world] = serial + 1
@@ -152,9 +152,9 @@ class Ledger:
             self.episodes["regime"][episode] = self.present_regime
             self.running[world] = FREE
 
-    def _episode_key(self, episode: int) -> float:
+    def episode_key(self, episode: int) -> float:
         """A random key, the same whenever the episode is asked for."""
-        return float(seeds.generator(self._seed, "episode key", episode).random())
+        return float(seeds.generator(self.seed, "episode key", episode).random())
 
     def _open_chunk(self, world: int, chunk: int, victim: Victim | None) -> None:
         slot = world * self.slots_per_world + chunk % self.slots_per_world
@@ -170,7 +170,7 @@ class Ledger:
             self.slot_of = np.concatenate([self.slot_of, more], axis=1)
         self.slot_of[world, chunk] = slot
         self.world[slot], self.chunk[slot] = world, chunk
-        self.key[slot] = self._keys.random()
+        self.key[slot] = self.keys.random()
         self.error[slot], self.visits[slot] = np.nan, 0
         self.stamp[slot] = self.n_stamps
         self.n_stamps += 1
@@ -184,7 +184,7 @@ class Ledger:
     def oldest(self, slots: np.ndarray | None = None) -> int:
         """Of some slots, or all finished ones, that whose last step is the oldest."""
         slots = self.slots(finished=True) if slots is None else slots
-        ended = self.time_of(self.world[slots], self.stop_of(slots) - 1)
+        ended = self.times.time_of(self.world[slots], self.stop_of(slots) - 1)
         return int(slots[np.argmin(ended)])
 
     # ---------------------------------------------------------------- reading
@@ -223,24 +223,8 @@ class Ledger:
             self._kept[asked] = Spans(self.world[first], start, stop, is_closed=True)
         return self._kept[asked]
 
-    def kept_episodes(self, budget_transitions: int) -> np.ndarray:
-        """(n_episodes,) a uniform sample of whole episodes, and all running ones.
-
-        Finished episodes are taken by their keys, largest first, until the next one
-        does not fit; an episode that was dropped never comes back.
-        """
-        start, stop = self.episodes["start"], self.episodes["stop"]
-        running = stop == FREE
-        finished = np.flatnonzero(~running)
-        order = finished[np.argsort(-self.episodes["key"][finished], kind="stable")]
-        # an episode's first row is an observation that no transition led to
-        used = np.cumsum(stop[order] - start[order] - 1)
-        kept = running.copy()
-        kept[order[used <= budget_transitions]] = True
-        return kept & ~self._is_broken()
-
-    def _is_broken(self) -> np.ndarray:
-        """(n_episodes,) which episodes have given up steps for capacity."""
+    def is_broken(self) -> np.ndarray:
+        """(n_episodes,) which episodes have lost steps to capacity."""
         if self.n_stamps <= self.n_worlds * self.slots_per_world:
             return np.zeros(self.episodes.n, bool)
         missing = np.cumsum(self.slot_of == FREE, axis=1)
@@ -296,34 +280,11 @@ class Ledger:
         """What is stored and not older than a time."""
         stored = self.stored() if stored is None else stored
         first = np.array(
-            [self.serial_at(world, time) for world in range(self.n_worlds)]
+            [self.times.serial_at(w, time, head) for w, head in enumerate(self.heads)]
         )
         start = np.maximum(stored.start, first[stored.world])
         start = np.minimum(start, stored.stop)
         return Spans(stored.world, start, stored.stop).masked_out()
-
-    def serial_at(self, world: int, time: int) -> int:
-        """First serial of a world whose time is not before `time`."""
-        clock = self._clocks[world]
-        if clock.n == 0:
-            return 0
-        place = int(np.searchsorted(clock["time"], time, side="right")) - 1
-        if place < 0:
-            return 0
-        serial = int(clock["serial"][place]) + time - int(clock["time"][place])
-        last = place + 1 == clock.n
-        end = self.heads[world] if last else int(clock["serial"][place + 1])
-        return min(serial, end)
-
-    def time_of(self, world: np.ndarray, serial: np.ndarray) -> np.ndarray:
-        """When steps were stored."""
-        out = np.zeros(len(serial), np.int64)
-        for index, clock in enumerate(self._clocks):
-            mine = world == index
-            place = np.searchsorted(clock["serial"], serial[mine], side="right") - 1
-            lag = clock["time"] - clock["serial"]
-            out[mine] = serial[mine] + lag[place]
-        return out
 
     def episode_ranges(self) -> tuple[Spans, np.ndarray]:
         """All episodes, running ones up to their last step, and which each one is."""
@@ -408,12 +369,12 @@ class Ledger:
         self.version += 1
 
     def set_regimes(self, episodes: Sequence[int], regimes: Sequence[int]) -> None:
-        """Label finished episodes anew, e.g. with an estimate."""
+        """Replace the labels of finished episodes, e.g. by an estimate."""
         self.episodes["regime"][np.asarray(episodes)] = regimes
         self.version += 1
 
     def set_labels(self, episodes: Sequence[int], labels: np.ndarray) -> None:
-        """Label finished episodes as a tracker sees them; the truth stays beside."""
+        """Label finished episodes by a tracker; the true regimes are kept too."""
         self.episodes["label"][np.asarray(episodes, np.int64)] = labels
         self.version += 1
 
@@ -423,52 +384,9 @@ class Ledger:
         self.label_mismatch = np.array(mismatch, float)
         self.version += 1
 
-    # ---------------------------------------------------------------- saving
-
-    def save(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """All of the ledger: arrays of the slots in use, and a JSON header."""
-        used = self.slots()
-        arrays = {f"book.{name}": getattr(self, name)[used] for name in _BY_SLOT}
-        arrays["book.slot"] = used
-        for name in _BELIEFS:
-            arrays[f"book.{name}"] = getattr(self, name)
-        arrays |= self.episodes.save("episodes")
-        for world, clock in enumerate(self._clocks):
-            arrays |= clock.save(f"clock{world}")
-        header = {name: getattr(self, name) for name in _HEADER}
-        header["keys"] = self._keys.bit_generator.state
-        return arrays, header
-
-    def restore(
-        self, arrays: dict[str, np.ndarray], header: dict[str, Any], where: Any
-    ) -> None:
-        """Take back what `save` gave, into a ledger of the same size."""
-        for name in ("n_worlds", "capacity_transitions"):
-            if header[name] != getattr(self, name):
-                raise FallowError(
-                    f"{where} has {name} {header[name]:,}, this buffer "
-                    f"{getattr(self, name):,}; make it with the same"
-                )
-        for name in _HEADER:
-            setattr(self, name, header[name])
-        self._keys.bit_generator.state = header["keys"]
-        used = arrays["book.slot"]
-        for name in _BY_SLOT:
-            getattr(self, name)[:] = FREE
-            getattr(self, name)[used] = arrays[f"book.{name}"]
-        n_episodes = len(arrays["episodes.world"])
-        if "episodes.key" not in arrays:  # saved before episodes had keys
-            keys = [self._episode_key(episode) for episode in range(n_episodes)]
-            arrays = arrays | {"episodes.key": np.array(keys)}
-        if "episodes.label" not in arrays:  # saved before episodes had labels
-            labels = np.full(n_episodes, NO_REGIME, np.int16)
-            arrays = arrays | {"episodes.label": labels}
-        self.episodes.restore("episodes", arrays)
-        for name in _BELIEFS:
-            if f"book.{name}" in arrays:
-                setattr(self, name, arrays[f"book.{name}"])
-        for world, clock in enumerate(self._clocks):
-            clock.restore(f"clock{world}", arrays)
+    def rebuild(self) -> None:
+        """Derive again what follows from slots and heads, after they were restored."""
+        used = np.flatnonzero(self.chunk != FREE)
         n_chunks = max(64, 1 + int(self.chunk.max(initial=0)))
         self.slot_of = np.full((self.n_worlds, n_chunks), FREE, np.int32)
         self.slot_of[self.world[used], self.chunk[used]] = used
@@ -477,20 +395,3 @@ class Ledger:
                 self._base_rows[world] = int(self.slot_of[world, head // CHUNK]) * CHUNK
         self._sorted_at = -1
         self._quiet_until = 0
-
-
-_BY_SLOT = ("world", "chunk", "key", "error", "visits", "stamp")
-_BELIEFS = ("label_probabilities", "label_mismatch")
-_HEADER = (
-    "n_worlds",
-    "capacity_transitions",
-    "now",
-    "version",
-    "changes",
-    "present_regime",
-    "heads",
-    "is_ring",
-    "n_stamps",
-    "running",
-    "_lags",
-)

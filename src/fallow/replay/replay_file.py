@@ -1,4 +1,4 @@
-"""One replay, wherever its bytes live, as one checked file."""
+"""One replay, with its bytes on the host or a device, as one checked file."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 
 from fallow.core import arrayfile
 from fallow.core.errors import FallowError
+from fallow.replay import ledger_state
 from fallow.replay.sampler import Sampler
 from fallow.replay.storage import Layout
 
@@ -18,7 +19,7 @@ Chunks = dict[str, np.ndarray]
 
 def save(path: str | Path, layout: Layout, chunks: Chunks, sampler: Sampler) -> None:
     """Write bytes, ledger, rule, random state and the record of samples."""
-    ledger_arrays, ledger_header = sampler.ledger.save()
+    ledger_arrays, ledger_header = ledger_state.save(sampler.ledger)
     arrays = {f"rows.{dtype}": rows for dtype, rows in chunks.items()}
     header = {
         "layout": _described(layout),
@@ -39,7 +40,7 @@ def load(path: str | Path, layout: Layout, sampler: Sampler) -> Chunks:
             f"{path} stores {header['layout']}, this buffer {_described(layout)}; "
             "make it with the same fields"
         )
-    sampler.ledger.restore(arrays, header["book"], path)
+    ledger_state.restore(sampler.ledger, arrays, header["book"], Path(path))
     sampler.restore(header["drawer"])
     if sampler.labeler is not None:
         prefix = "labeler."

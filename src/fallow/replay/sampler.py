@@ -1,6 +1,6 @@
-"""Samples rows by a rule over a ledger; never reads the bytes.
+"""Samples rows by a rule over a ledger; never reads the stored data.
 
-The same sampler serves a buffer on the host and a fleet whose bytes live on an
+The same sampler serves a buffer on the host and a fleet whose bytes are on an
 accelerator: it returns rows, and the buffer gathers them.
 """
 
@@ -9,14 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from fallow.core import options, seeds
+from fallow.core import legacy, options, seeds
 from fallow.core.errors import FallowError
+from fallow.core.records import NO_REGIME
 from fallow.replay.composition import Record, Tally
 from fallow.replay.episode_starts import Starts
 from fallow.replay.labeler import Labeler
 from fallow.replay.ledger import Ledger, Victim
 from fallow.replay.rules import Rule
 from fallow.replay.spans import Pieces, Spans, sample, sample_starts, unbroken
+
+MAX_REGIME = int(np.iinfo(np.int16).max)
+"""The largest label that a ledger stores."""
 
 
 class Sampler:
@@ -39,7 +43,7 @@ class Sampler:
         self.set_rule(rule)
 
     def set_rule(self, rule: str | Rule) -> None:
-        """Continue under a rule; it is checked before the old one is let go."""
+        """Continue under a rule; it is checked before it replaces the old one."""
         rule = Rule.parse(rule)
         rule.check(self.ledger)
         if not rule.needs_tracker:
@@ -62,7 +66,7 @@ class Sampler:
         return self._make_labeler()
 
     def parts(self) -> tuple[Spans, ...]:
-        """What the rule allows now, less what has no weight."""
+        """The spans that the rule allows now, without those of weight 0."""
         if self._version != self.ledger.version:
             if self.rule.needs_visits:
                 self.record.count(self.ledger)
@@ -91,9 +95,8 @@ class Sampler:
 
         With `within_episodes` each of them lies in one finished episode.
         """
-        if not (batch > 0 and length > 0):
-            options.check_int("sample", "batch", batch, at_least=1)
-            options.check_int("sample", "length", length, at_least=1)
+        batch = options.integer("sample", "batch", batch, at_least=1)
+        length = options.integer("sample", "length", length, at_least=1)
         parts = self.parts()
         if not parts:
             self._explain_empty()
@@ -151,8 +154,9 @@ class Sampler:
 
     def set_present_regime(self, regime: int) -> None:
         """The regime now in force: the truth, or an estimate."""
+        regime = options.integer("buffer", "regime", regime, NO_REGIME, MAX_REGIME)
         self.record.count(self.ledger)
-        self.ledger.present_regime = int(regime)
+        self.ledger.present_regime = regime
         self.ledger.version += 1
 
     def settle(self) -> None:
@@ -168,13 +172,15 @@ class Sampler:
         """Rule, random state and what was sampled, as JSON; `settle` first."""
         return {
             "rule": str(self.rule),
+            "algorithm": legacy.ALGORITHM,
             "random": self._random.bit_generator.state,
             "drawn": self.record.tally.to_json(),
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Take back what `save` gave."""
-        self.set_rule(saved["rule"])
+        is_old = saved.get("algorithm", 1) in legacy.WITH_CHUNKS
+        self.set_rule(legacy.rule(saved["rule"]) if is_old else saved["rule"])
         self._random.bit_generator.state = saved["random"]
         self.record.clear()
         self.record.tally = Tally.from_json(saved["drawn"])

@@ -107,12 +107,12 @@ def sample(
 
 def unbroken(world: np.ndarray, serial: np.ndarray, length: int) -> Pieces:
     """One piece for each sequence."""
-    sequence, at, lengths = _whole(len(world), length)
+    sequence, at, lengths = _uncut(len(world), length)
     return Pieces(sequence, at, world, serial, lengths)
 
 
 @functools.lru_cache(maxsize=16)
-def _whole(batch: int, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _uncut(batch: int, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sequence, position and length of pieces that are whole sequences."""
     return np.arange(batch), np.zeros(batch, np.int64), np.full(batch, length)
 

@@ -6,9 +6,9 @@ the chance that a random stale transition is older than a random fresh one, eq. 
 
     AUC = Pr[age_stale > age_fresh] + 1/2 Pr[age_stale = age_fresh]
 
-over transitions, and None where one kind is missing. Each form below counts stale and
-fresh transitions in *cells* of time, chosen such that the pairs inside a cell average
-one half; one sum over cells in whole numbers then gives the AUC without rounding.
+over transitions, and None where one kind is missing. The functions below count stale
+and fresh transitions in *cells* of time, chosen such that the pairs within a cell
+average one half; one sum of integers over cells then gives the AUC without rounding.
 """
 
 from collections.abc import Iterable
@@ -33,27 +33,12 @@ class Timeline:
 
     start_step: np.ndarray  # (k,)
     end_step: np.ndarray  # (k,)
-    label: np.ndarray  # (k,), see `episode_label`
+    label: np.ndarray  # (k,), the regime in force at the last transition
 
     def __post_init__(self) -> None:
         start_step, end_step = _intervals(self.start_step, self.end_step)
         label = _sized("label", _regimes("label", self.label), start_step.size)
         vars(self).update(start_step=start_step, end_step=end_step, label=label)
-
-
-def episode_label(regime: Any, regime_now: int | None = None) -> int:
-    """An episode's regime: that of its last transition, from `Episode.regime` (T,).
-
-    `regime_now` is given while the episode still runs, and is then its label.
-    """
-    if regime_now is not None:
-        return int(_regimes("regime_now", [regime_now])[0])
-    if regime is None or np.size(regime) == 0:
-        raise FallowError(
-            "an episode without regimes has no label; record at least one transition "
-            "under a condition that has regimes"
-        )
-    return int(_regimes("regime", regime)[-1])
 
 
 def is_stale(label: Any, regime_now: int) -> np.ndarray:
@@ -79,17 +64,6 @@ def age_auc(age: Any, stale: Any) -> float | None:
     n_stale = np.bincount(cell[stale], minlength=ages.size)
     n_fresh = np.bincount(cell[~stale], minlength=ages.size)
     return _cells_auc(n_stale[::-1], n_fresh[::-1])
-
-
-def segment_auc(n_transitions: Any, stale: Any) -> float | None:
-    """Eq. (2) for one world's segments (k,) in time order, each all stale or all fresh.
-
-    `n_transitions` (k,) are stored in each, no two at the same age. A cell is one
-    segment, and holds no pair. O(k).
-    """
-    n_transitions = _lengths("n_transitions", _whole("n_transitions", n_transitions))
-    stale = _flags(stale, n_transitions.size)
-    return _cells_auc(n_transitions * stale, n_transitions * ~stale)
 
 
 def interval_auc(start_step: Any, end_step: Any, stale: Any) -> float | None:
@@ -131,18 +105,6 @@ def mean_auc(aucs: Iterable[float | None]) -> float | None:
     return float(np.mean(defined)) if defined else None
 
 
-def history_auc(
-    timeline: Timeline, evaluation_step: Any, regime_now: Any
-) -> float | None:
-    """Eq. (2) averaged over m evaluations at steps (m,) under regimes (m,)."""
-    steps = _whole("evaluation_step", evaluation_step)
-    regimes = _sized("regime_now", _regimes("regime_now", regime_now), steps.size)
-    return mean_auc(
-        auc_at(timeline, int(step), int(regime))
-        for step, regime in zip(steps, regimes, strict=True)
-    )
-
-
 def _cells_auc(n_stale: np.ndarray, n_fresh: np.ndarray) -> float | None:
     """Eq. (2) from the transitions of each kind in cells (k,), oldest first.
 
@@ -156,28 +118,25 @@ def _cells_auc(n_stale: np.ndarray, n_fresh: np.ndarray) -> float | None:
 
 
 def _intervals(start_step: Any, end_step: Any) -> tuple[np.ndarray, np.ndarray]:
-    start, end = _whole("start_step", start_step), _whole("end_step", end_step)
+    start, end = _integers("start_step", start_step), _integers("end_step", end_step)
     _sized("end_step", end, start.size)
-    _lengths("end_step - start_step", end - start)
+    length = end - start
+    if (length < 1).any():
+        raise FallowError(
+            f"end_step - start_step holds {length.min()}; a segment has 1 transition "
+            "or more: leave empty ones out"
+        )
+    if length.sum(dtype=float) > MAX_TRANSITIONS:
+        raise FallowError(
+            f"end_step - start_step adds up to {length.sum(dtype=float):g} "
+            f"transitions; at most {MAX_TRANSITIONS} can be counted: use a shorter "
+            "history"
+        )
     return start, end
 
 
-def _lengths(name: str, n_transitions: np.ndarray) -> np.ndarray:
-    if (n_transitions < 1).any():
-        raise FallowError(
-            f"{name} holds {n_transitions.min()}; a segment has 1 transition or more: "
-            "leave empty ones out"
-        )
-    if n_transitions.sum(dtype=float) > MAX_TRANSITIONS:
-        raise FallowError(
-            f"{name} adds up to {n_transitions.sum(dtype=float):g} transitions; at "
-            f"most {MAX_TRANSITIONS} can be counted: use a shorter history"
-        )
-    return n_transitions
-
-
 def _regimes(name: str, values: Any) -> np.ndarray:
-    regimes = _whole(name, values)
+    regimes = _integers(name, values)
     if (regimes < 0).any():
         raise FallowError(
             f"{name} holds {regimes.min()}; regimes are 0 or more: only conditions "
@@ -186,7 +145,7 @@ def _regimes(name: str, values: Any) -> np.ndarray:
     return regimes
 
 
-def _whole(name: str, values: Any) -> np.ndarray:
+def _integers(name: str, values: Any) -> np.ndarray:
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise FallowError(f"{name} is {_shown(array)}; give a row of whole numbers")

@@ -1,7 +1,7 @@
-"""Where the bytes live: all fields of a row side by side, grouped by type.
+"""The stored bytes: all fields of a row side by side, grouped by type.
 
 Neighbouring rows of a stream lie one after the other, so a sequence is one block of
-memory and a batch is a handful of block copies.
+memory and a batch is a few block copies.
 """
 
 import math
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from fallow.core import options
 from fallow.core.errors import FallowError
 
 IS_FIRST = "is_first"
@@ -29,7 +30,7 @@ class Field(NamedTuple):
 
 
 class FieldPlace(NamedTuple):
-    """Where a field stands: which group, which columns, and how it comes back."""
+    """The place of a field: group, columns, and type when read."""
 
     group: str
     columns: int | slice
@@ -60,6 +61,11 @@ class Layout:
         places: dict[str, FieldPlace] = {}
         widths: dict[str, int] = {}
         for name, field in fields.items():
+            if not isinstance(field, Field):
+                raise FallowError(
+                    f"{name} is {options.shown(field)}; give its shape and type, e.g. "
+                    "Field((3,)) or Field((), 'int64')"
+                )
             if np.dtype(field.dtype).hasobject:
                 raise FallowError(
                     f"{name} is of Python objects; a buffer stores numbers and flags"
@@ -109,7 +115,7 @@ class Layout:
 
     @cached_property
     def octets(self) -> dict[str, slice]:
-        """Where each group lies in a row of bytes: wide types first, flags last."""
+        """The place of each group in a row of bytes: wide types first, flags last."""
         spans, end = {}, 0
         order = sorted(self.widths, key=lambda g: (g == "bool", -np.dtype(g).itemsize))
         for group in order:
@@ -150,7 +156,7 @@ class Storage:
         self._view()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Rows only: views of them would come apart in a copy, which is in memory."""
+        """Rows only, without their views; a copy is in memory."""
         rows = np.array(self.rows)
         return {"layout": self.layout, "n_rows": self.n_rows, "rows": rows}
 

@@ -1,4 +1,4 @@
-"""Why forgetting can pay: bias against variance, eqs (3) to (6) of the paper.
+"""When forgetting helps: bias against variance, eqs (3) to (6) of the paper.
 
 A scalar of the present dynamics is estimated from observations with noise of standard
 deviation `noise_std` (sigma). Fresh ones are centred on it; old, stale ones are off by
@@ -6,11 +6,9 @@ deviation `noise_std` (sigma). Fresh ones are centred on it; old, stale ones are
 beta, rho and rho_w are fractions. Arguments of equations may be arrays, and broadcast.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-from fallow.core import options, seeds
+from fallow.core import options
 from fallow.core.errors import FallowError
 
 Numbers = float | np.ndarray
@@ -47,7 +45,7 @@ def beta_star(
     total = offset**2 + noise_std**2 / n_old + fresh
     if np.any(total == 0):
         raise FallowError(
-            "offset is 0 and noise_std is 0, so that every weight is as good; "
+            "offset is 0 and noise_std is 0, so every weight is equally good; "
             "one of them must differ from 0"
         )
     return fresh / total
@@ -104,112 +102,6 @@ def offset_star(
     squared = np.full(less_bias.shape, np.inf)
     np.divide(more_variance, less_bias, out=squared, where=less_bias > 0)
     return np.sqrt(squared)
-
-
-class Measured(NamedTuple):
-    """A mean over repetitions, and its standard error."""
-
-    mean: float
-    standard_error: float
-
-
-class WindowErrors(NamedTuple):
-    """Mean-squared errors: full buffer, its window, and full less window."""
-
-    full: Measured
-    window: Measured
-    difference: Measured
-
-
-def simulate_error(
-    beta: float,
-    offset: float,
-    noise_std: float,
-    n_old: int,
-    n_fresh: int,
-    n_repetitions: int,
-    seed: int,
-) -> Measured:
-    """Eq. (3) by experiment: weight the means of old and of fresh observations."""
-    _check_experiment(
-        error(beta, offset, noise_std, n_old, n_fresh),
-        {"n_old": n_old, "n_fresh": n_fresh},
-        n_repetitions,
-        seed,
-    )
-    random = seeds.generator(seed, "tradeoff-weight")
-    squared = np.empty(n_repetitions)
-    for repetition in range(n_repetitions):
-        old = random.normal(offset, noise_std, n_old).mean()
-        fresh = random.normal(0, noise_std, n_fresh).mean()
-        squared[repetition] = (beta * old + (1 - beta) * fresh) ** 2
-    return _measured(squared)
-
-
-def simulate_window(
-    rho: float,
-    rho_w: float,
-    offset: float,
-    noise_std: float,
-    n_window: int,
-    n_full: int,
-    n_repetitions: int,
-    seed: int,
-) -> WindowErrors:
-    """Eq. (5) by experiment: the plain mean of a buffer, and of the window in it.
-
-    Raises if the stale ones, w rho_w inside the window and N rho in all, are no whole
-    numbers or do not fit.
-    """
-    _check_experiment(
-        delta_error(rho, rho_w, offset, noise_std, n_window, n_full),
-        {"n_window": n_window, "n_full": n_full},
-        n_repetitions,
-        seed,
-    )
-    centre = offset * _stale(rho, rho_w, n_window, n_full)  # (N,)
-    random = seeds.generator(seed, "tradeoff-window")
-    squared = np.empty((2, n_repetitions))
-    for repetition in range(n_repetitions):
-        observed = random.normal(centre, noise_std)  # (N,), the window first
-        squared[:, repetition] = observed.mean() ** 2, observed[:n_window].mean() ** 2
-    full, window = squared
-    return WindowErrors(_measured(full), _measured(window), _measured(full - window))
-
-
-def _measured(values: np.ndarray) -> Measured:
-    return Measured(
-        float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
-    )
-
-
-def _stale(rho: float, rho_w: float, n_window: int, n_full: int) -> np.ndarray:
-    """(N,) which observations are stale, those of the window first."""
-    exact = np.array([rho_w * n_window, rho * n_full - rho_w * n_window])
-    inside, outside = n_stale = np.rint(exact).astype(int)
-    if abs(exact - n_stale).max() > 1e-6 or not 0 <= outside <= n_full - n_window:
-        raise FallowError(
-            f"rho is {rho} of {n_full} and rho_w {rho_w} of {n_window}: {exact[0]:g} "
-            f"stale in the window, {exact[1]:g} outside; they must be whole numbers, "
-            f"and 0 to {n_full - n_window} outside"
-        )
-    stale = np.zeros(n_full)
-    stale[:inside] = stale[n_window : n_window + outside] = 1
-    return stale
-
-
-def _check_experiment(
-    expected: Numbers, counts: dict[str, int], n_repetitions: int, seed: int
-) -> None:
-    if np.ndim(expected):
-        raise FallowError(
-            f"arguments of shape {np.shape(expected)} in a simulation; it takes one "
-            "number for each: call it once for each setting"
-        )
-    for name, count in counts.items():
-        options.check_int("tradeoff", name, count, at_least=1)
-    options.check_int("tradeoff", "n_repetitions", n_repetitions, at_least=2)
-    options.check_int("tradeoff", "seed", seed, at_least=0)
 
 
 def _checked(**arguments: Numbers) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""A buffer's whole state as bytes, for libraries that keep it in a file of theirs."""
+"""A buffer's whole state as bytes, for libraries that store it in their files."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,7 +9,7 @@ FILE = "replay.safetensors"
 
 
 def pack(buffer: Buffer) -> bytes:
-    """What `buffer.save` writes."""
+    """The content of `buffer.save`."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / FILE
         buffer.save(path)

@@ -18,11 +18,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
-from gymnasium import spaces
-from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.type_aliases import ReplayBufferSamples
-from stable_baselines3.common.vec_env import VecNormalize
+
+from fallow.core.extras import explained
+
+try:
+    import torch
+    from gymnasium import spaces
+    from stable_baselines3.common.buffers import ReplayBuffer
+    from stable_baselines3.common.type_aliases import ReplayBufferSamples
+    from stable_baselines3.common.vec_env import VecNormalize
+except ModuleNotFoundError as error:
+    raise explained(error, "fallow.replay.adapters.sb3", "sb3") from None
 
 from fallow.core.errors import FallowError
 from fallow.replay.adapters.packing import pack, unpack
@@ -107,6 +113,7 @@ class RuleReplayBuffer(ReplayBuffer):
             self._seed,
             tracked=self._tracked,
         )
+        self.replay.ledger.leading_rows = 0  # a row is a whole transition
         self._is_first = np.ones(self.n_envs, bool)
 
     def size(self) -> int:

@@ -16,6 +16,9 @@ The rule `adaptive` tracks the body from the items themselves; their ("next", "d
 says where episodes end:
 
     RuleSampler("adaptive", tracked=Tracked("observation[8:14]", "action"))
+
+Ends are read only then. So `reservoir`, which keeps whole episodes, needs `tracked`
+too; `reservoir:unit=chunk` does not.
 """
 
 import itertools
@@ -24,11 +27,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from tensordict import is_tensor_collection
-from torchrl.data.replay_buffers.samplers import Sampler
-from torchrl.data.replay_buffers.storages import Storage
-from torchrl.data.replay_buffers.writers import Writer
+
+from fallow.core.extras import explained
+
+try:
+    import torch
+    from tensordict import is_tensor_collection
+    from torchrl.data.replay_buffers.samplers import Sampler
+    from torchrl.data.replay_buffers.storages import Storage
+    from torchrl.data.replay_buffers.writers import Writer
+except ModuleNotFoundError as error:
+    raise explained(error, "fallow.replay.adapters.torchrl", "torchrl") from None
 
 from fallow.core.errors import FallowError
 from fallow.replay.adapters.packing import FILE, pack, unpack
@@ -56,7 +65,10 @@ class RuleSampler(Sampler):
         seed: of samples; None takes one from torch's global generator. The replay
             buffer's own generator is not used.
         tracked: which keys and columns of an item are velocities and the actions that
-            drive them, for the rule `adaptive`.
+            drive them, for the rule `adaptive`; with it ends of episodes are read.
+
+    Raises:
+        FallowError: the rule keeps whole episodes and `tracked` is not given.
     """
 
     def __init__(
@@ -66,6 +78,12 @@ class RuleSampler(Sampler):
         tracked: Tracked | None = None,
     ) -> None:
         self._rule = Rule.parse(rule)
+        if self._rule.needs_episodes and tracked is None:
+            raise FallowError(
+                f"rule '{rule}' keeps whole episodes, and without tracked= the sampler "
+                "does not read where items end one; keep chunks: "
+                "reservoir:unit=chunk, or give tracked=Tracked(…)"
+            )
         self.tracked = None if tracked is None else TrackedItems(tracked)
         self._seed = int(torch.randint(2**31, ())) if seed is None else seed
         self._n_rows = 0
@@ -99,16 +117,20 @@ class RuleSampler(Sampler):
 
     def _make_replay(self, n_rows: int) -> Buffer:
         capacity = (n_rows // CHUNK - RESERVE) * CHUNK
-        try:
-            if self.tracked is None:
-                return Buffer({}, 1, capacity, self._rule, self._seed)
+        fields, tracked = {}, None
+        if self.tracked is not None:
             fields, tracked = self.tracked.fields, self.tracked.tracked
-            return Buffer(fields, 1, capacity, self._rule, self._seed, tracked=tracked)
+        try:
+            replay = Buffer(
+                fields, 1, capacity, self._rule, self._seed, tracked=tracked
+            )
         except FallowError as error:
             raise FallowError(
                 f"{error}. A storage of {n_rows:,} rows always holds the newest "
                 f"{capacity:,}; make it larger"
             ) from None
+        replay.ledger.leading_rows = 0  # an item is a whole transition
+        return replay
 
     def sample(self, storage: Storage, batch_size: int) -> tuple[torch.Tensor, dict]:
         """Sample storage indices; torchrl reads the items."""

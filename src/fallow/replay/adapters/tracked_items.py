@@ -14,7 +14,7 @@ from fallow.replay.storage import Field
 
 @dataclass(frozen=True)
 class TrackedStep:
-    """What the tracker needs of one item."""
+    """The inputs of the tracker from one item."""
 
     fields: dict[str, np.ndarray]
     is_first: bool = False

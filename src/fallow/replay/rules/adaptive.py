@@ -1,4 +1,4 @@
-"""Weigh every regime by how far it lies from the one in force."""
+"""Weight every regime by its mismatch with the one in force."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class Adaptive(Rule):
     kappa_transitions: float = 1500.0
     """Stored steps of a regime with mismatch 1 that halve its weight."""
     labels: str = "tracker"
-    """Who labels episodes: the buffer's tracker, or `true`, the regime given to it."""
+    """Source of labels: `tracker`, the buffer's, or `true`, the regimes given to it."""
     unknown_mismatch: float = 0.5
     """Mismatch of regimes that no change of gains explains."""
 
@@ -52,6 +52,10 @@ class Adaptive(Rule):
     @property
     def needs_tracker(self) -> bool:
         return self.labels == "tracker"
+
+    @property
+    def needs_true_gains(self) -> bool:
+        return self.labels == "true"
 
     def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
         labels, present = self._labels(ledger)

@@ -1,43 +1,43 @@
 """Keep a uniform sample of the whole history."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fallow.core import options
 from fallow.core.errors import FallowError, unknown
-from fallow.replay.ledger import CHUNK, Ledger
+from fallow.replay.ledger import CHUNK, FREE, Ledger
 from fallow.replay.rules.rule import Rule, check_budget, register
 from fallow.replay.spans import Spans, overlaps
 
-UNITS = ("chunk", "episode")
+UNITS = ("episode", "chunk")
 
 
 @register("reservoir")
 @dataclass(frozen=True)
 class Reservoir(Rule):
-    """a uniform sample of the whole history, by chunks or by whole episodes
+    """a uniform sample of the whole history, by whole episodes or by chunks
 
-    Each chunk and each episode has a random key; those with the largest keys ever seen
+    Each episode and each chunk has a random key; those with the largest keys ever seen
     are an exact uniform sample without replacement. Stale share after k new steps on T
     old ones: T / (T + k) on average, as with `passive`; only the number of distinct
     steps differs. As long as the whole history fits, all of it is kept.
 
+    By episodes: finished episodes are kept or given up whole, and running ones are
+    sampled from their first row, beside the budget. Sequences continue over seams, as
+    with `passive`. An episode longer than the budget is an error.
+
     By chunks: stretches of `stretch_transitions` steps, of which finished ones can be
     sampled; sequences never leave their stretch. A sequence as long as its stretch is
     always the same one, and a model can learn it by heart.
-
-    By episodes: finished episodes are kept or given up whole, and running ones are
-    sampled from their first row, beside the budget. Sequences continue over seams, as
-    with `passive`.
     """
 
     budget_transitions: int = 10_000
-    """At most so many distinct steps are kept of what is finished."""
-    unit: str = "chunk"
-    """What is kept or given up together: `chunk` or `episode`."""
+    """Maximum number of finished steps that are kept."""
+    unit: str = "episode"
+    """The unit that is kept or evicted: `episode` or `chunk`."""
     stretch_transitions: int = CHUNK
-    """Of unit `chunk`: so many steps in a row; a multiple of 64."""
+    """Length of a unit `chunk` in steps; a multiple of 64."""
     keeps_by_key = True
 
     colour = "#946800"
@@ -46,13 +46,21 @@ class Reservoir(Rule):
         if self.unit not in UNITS:
             raise unknown("unit of rule 'reservoir'", str(self.unit), UNITS)
         if self.unit == "episode" and self.stretch_transitions != CHUNK:
+            stretch = options.shown(self.stretch_transitions)
             raise FallowError(
-                f"rule 'reservoir': stretch_transitions is {self.stretch_transitions} "
-                "and unit=episode keeps whole episodes; leave one of them out"
+                f"rule 'reservoir': stretch_transitions is {stretch} and whole "
+                "episodes are kept; leave it out, or keep chunks: "
+                f"reservoir:unit=chunk,stretch_transitions={stretch}"
             )
+
+    @property
+    def needs_episodes(self) -> bool:
+        """Whether the buffer must know where episodes end."""
+        return self.unit == "episode"
 
     def parts(self, ledger: Ledger) -> tuple[Spans, ...]:
         if self.unit == "episode":
+            self._check_lengths(ledger)
             return (ledger.episode_spans(self._kept_episodes(ledger).astype(float)),)
         return (ledger.kept(self.budget_transitions, self.stretch_transitions),)
 
@@ -63,7 +71,36 @@ class Reservoir(Rule):
         return self._victim_by_chunk(ledger)
 
     def _kept_episodes(self, ledger: Ledger) -> np.ndarray:
-        return ledger.kept_episodes(self.budget_transitions)
+        """(n_episodes,) a uniform sample of whole episodes, and all running ones.
+
+        Finished episodes are taken by their keys, largest first, until the next one
+        does not fit; an episode that was dropped never comes back.
+        """
+        start, stop = ledger.episodes["start"], ledger.episodes["stop"]
+        running = stop == FREE
+        finished = np.flatnonzero(~running)
+        order = finished[np.argsort(-ledger.episodes["key"][finished], kind="stable")]
+        used = np.cumsum(stop[order] - start[order] - ledger.leading_rows)
+        kept = running.copy()
+        kept[order[used <= self.budget_transitions]] = True
+        return kept & ~ledger.is_broken()
+
+    def _check_lengths(self, ledger: Ledger) -> None:
+        """Raise if a stored or running episode is longer than the budget."""
+        start, stop = ledger.episodes["start"], ledger.episodes["stop"]
+        running = stop == FREE
+        heads = np.asarray(ledger.heads)[ledger.episodes["world"]]
+        length = np.where(running, heads, stop) - start - ledger.leading_rows
+        if length.max(initial=0) <= self.budget_transitions:
+            return
+        longest = int(length[running | ~ledger.is_broken()].max(initial=0))
+        if longest > self.budget_transitions:
+            chunks = replace(self, unit="chunk")
+            raise FallowError(
+                f"rule 'reservoir': budget_transitions is {self.budget_transitions:,} "
+                f"and an episode has {longest:,} steps, of which all or none are kept; "
+                f"give at least as many, or keep chunks: {chunks}"
+            )
 
     def _victim_by_episode(self, ledger: Ledger) -> int:
         """The oldest that no kept or running episode is in; else the oldest."""

@@ -1,4 +1,4 @@
-"""What a rule is: from the ledger to start weights, and nothing else."""
+"""The interface of a rule: from the ledger to start weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Rule:
     name: ClassVar[str]
     summary: ClassVar[str]
     label: ClassVar[str] = ""
-    """What tables and figures call it; its name with a capital letter unless given."""
+    """Name in tables and figures; by default its name with a capital letter."""
     colour: ClassVar[str] = ""
     """`#rrggbb` in figures, dark enough for text on white; empty: one of a palette."""
     needs_errors: ClassVar[bool] = False
@@ -33,13 +33,17 @@ class Rule:
     needs_visits: ClassVar[bool] = False
     """Whether weights depend on how often chunks were sampled from."""
     keeps_by_key: ClassVar[bool] = False
-    """Whether a full buffer gives up chunks in the rule's order, not the oldest."""
+    """Whether a full buffer evicts chunks in the rule's order, not the oldest."""
 
     @staticmethod
     def parse(text: "str | Rule") -> "Rule":
         """Read `name:option=value,…`; a rule passes through."""
         if isinstance(text, Rule):
             return text
+        if not isinstance(text, str):
+            raise FallowError(
+                f"a rule is {options.shown(text)}; write its name, e.g. 'recency'"
+            )
         name, given = options.parse(text)
         return options.build(RULES[name], given, f"rule '{name}'")
 
@@ -51,6 +55,16 @@ class Rule:
         """Whether the buffer must label episodes with a tracker."""
         return False
 
+    @property
+    def needs_episodes(self) -> bool:
+        """Whether the buffer must know where episodes end."""
+        return False
+
+    @property
+    def needs_true_gains(self) -> bool:
+        """Whether a study must give the mismatch between true regimes."""
+        return False
+
     def parts(self, ledger: "Ledger") -> tuple[Spans, ...]:
         """What may be sampled, with start weights.
 
@@ -60,7 +74,7 @@ class Rule:
         raise NotImplementedError
 
     def victim(self, ledger: "Ledger") -> int:
-        """The slot to give up when all are taken, for rules that keep by key."""
+        """The slot to evict when all are in use, for rules that keep by key."""
         raise NotImplementedError
 
     def check(self, ledger: "Ledger") -> None:

@@ -19,9 +19,9 @@ class Wmar(Rule):
     """
 
     short_transitions: int = 10_000
-    """The newest so many steps."""
+    """Number of newest steps."""
     long_transitions: int = 500_000
-    """A uniform sample of so many steps of the whole history, as whole chunks."""
+    """Size of a uniform sample of the whole history, in whole chunks."""
     label = "WMAR"
     colour = "#b44f8b"
     keeps_by_key = True
