@@ -26,9 +26,17 @@ def test_times_add_up_even_where_something_fails(time) -> None:
 def test_shares_sum_to_one() -> None:
     spent = {"waiting": 6.0, "physics": 1.0, "saving": 0.5, "starting acts": 0.5}
     spent |= {"sampling": 3.0}  # beside: it took no time of its own
+    spent |= {"storing": 1.0, "waiting for trackers": 0.2}
     found = shares(spent, total_s=10.0)
     assert found == pytest.approx(
-        {"learner": 0.6, "physics": 0.1, "evaluating": 0, "saving": 0.05, "host": 0.25}
+        {
+            "learner": 0.6,
+            "physics": 0.1,
+            "evaluating": 0,
+            "saving": 0.05,
+            "trackers": 0.02,
+            "host": 0.23,
+        }
     )
     assert sum(found.values()) == pytest.approx(1)
 

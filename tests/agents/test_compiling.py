@@ -78,7 +78,7 @@ def test_what_makes_it_another_program(folder, monkeypatch, change: str) -> None
     assert again.n == 1
 
 
-def test_a_gpus_compiler_is_told_its_options(folder, monkeypatch) -> None:
+def test_options_reach_the_compiler_of_a_gpu(folder, monkeypatch) -> None:
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     call(Traced())
     monkeypatch.setattr(compiling, "GPU_OPTIONS", {"no_such_option": "1"})
@@ -105,7 +105,7 @@ def test_a_fleet_of_kept_programs_learns_the_same(folder, monkeypatch) -> None:
         agent = TdMpc("micro", MICRO, 3, 1)
         fleet = Fleet("pendulum-swingup", agent, branches, 4000)
         fleet.run(steps * fleet.frames_per_step)
-        return jax.tree.map(np.asarray, [fleet.state, fleet.carry])
+        return jax.tree.map(np.asarray, [fleet.learners.state, fleet.carry])
 
     made, found = state_of_fleet(), state_of_fleet()
     assert {path.name.split("-")[0] for path in folder.iterdir()} == {

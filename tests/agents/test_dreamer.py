@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import assert_close
+from known_weights import n_parameters
 from small_dreamer import SMALL, by_sequence, fresh, random_batch, uniform_of, updated
 
 from fallow.agents.dreamer import (
@@ -20,7 +21,6 @@ from fallow.agents.dreamer import (
 )
 from fallow.agents.dreamer.config import Config
 from fallow.agents.dreamer.networks import Policy
-from fallow.agents.shared.layers import n_parameters
 from fallow.agents.shared.optimizer import clipped
 
 

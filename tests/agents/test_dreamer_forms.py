@@ -9,7 +9,7 @@ from small_dreamer import SMALL, fresh, moved, random_batch, uniform_of
 
 from fallow.agents import compiling
 from fallow.agents.dreamer import deferred_grads, losses, ops, posterior_scan, train
-from fallow.agents.dreamer.gpu import launch, stack
+from fallow.agents.dreamer.gpu import launch
 
 pytestmark = pytest.mark.slow  # run by `make test-slow`, on a card by `make test-gpu`
 
@@ -119,7 +119,7 @@ def test_steps_are_stacked_by_a_kernel_as_by_hand(monkeypatch, shape) -> None:
     random = np.random.default_rng(0)
     parts = [jnp.asarray(random.normal(size=(2, *shape)), "float32") for _ in range(5)]
     one = [part[0] for part in parts]
-    assert stack.fits(*one) == (shape == (8, 384))
+    assert ops.fits("stack", *one) == (shape == (8, 384))
     by_kernel = jax.vmap(ops.stack_steps)(*parts)
     np.testing.assert_array_equal(by_kernel, jnp.stack(parts, 1))
     weight = jnp.asarray(random.normal(size=(5, *shape)), "float32")
@@ -143,14 +143,14 @@ def test_kernels_change_no_gradient(learner, batch, monkeypatch) -> None:
 
 
 def test_kernels_change_no_update(learner, batch, monkeypatch) -> None:
-    """Of all that is told of two updates in a row, as on a GPU and as here."""
+    """Of all metrics of two updates in a row, as on a GPU and as here."""
 
-    def told() -> list[dict]:
+    def metrics_of_two() -> list[dict]:
         update = jax.jit(lambda learner, key: train.update(SMALL, learner, batch, key))
         first, metrics = update(learner, jax.random.key(1))
         return [metrics, update(first, jax.random.key(2))[1]]
 
-    plain = told()
+    plain = metrics_of_two()
     monkeypatch.setattr(launch, "available", lambda: True)
     monkeypatch.setattr(compiling, "on_processor", lambda: False)
-    assert_close(told(), plain, 1e-4)
+    assert_close(metrics_of_two(), plain, 1e-4)

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from conftest import assert_close
 
+from fallow.agents.dreamer import ops
 from fallow.agents.dreamer.bins import BINS
 from fallow.agents.dreamer.gpu import launch
-from fallow.agents.dreamer.heads import N_PADDED, BinnedScalars
+from fallow.agents.dreamer.gpu.bins import N_PADDED
+from fallow.agents.dreamer.heads import BinnedScalars
 from fallow.agents.dreamer.layers import MLP
 from fallow.agents.shared.layers import computing_in
 
@@ -91,6 +93,6 @@ def test_the_bin_that_is_none_gets_nothing(monkeypatch) -> None:
 
 def test_a_kernel_is_left_out_by_its_name(monkeypatch) -> None:
     monkeypatch.setattr(launch, "available", lambda: True)
-    monkeypatch.setenv("FALLOW_KERNELS", "off:bins,stack")
-    names = ("norm_silu", "bins", "stack")
-    assert [launch.fits(name, 64) for name in names] == [True, False, False]
+    monkeypatch.setenv("FALLOW_KERNELS", "off:bins,posterior")
+    names = ("norm_silu", "bins", "posterior")
+    assert [ops.fits(name, 64) for name in names] == [True, False, False]

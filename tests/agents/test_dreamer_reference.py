@@ -5,14 +5,13 @@ import re
 import jax
 import numpy as np
 import pytest
-from known_weights import DATA, known_weights
+from known_weights import DATA, known_weights, n_parameters
 
 from fallow.agents.dreamer import latent, losses
 from fallow.agents.dreamer.bins import BINS
 from fallow.agents.dreamer.reference import from_reference
 from fallow.agents.dreamer.rssm import Sequence
 from fallow.agents.shared.bins import symexp
-from fallow.agents.shared.layers import n_parameters
 from fallow.core.errors import FallowError
 
 NORM = re.compile(r"norm|_layers\.1\.")

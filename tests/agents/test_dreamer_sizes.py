@@ -68,7 +68,7 @@ def gradients(
 ) -> list[dict[str, np.ndarray]]:
     """Of all parameters of all branches, as they go into Adam's moments; each time.
 
-    And the limits of returns, which what is imagined has alone.
+    And the range of returns, which imagination alone has.
     """
     options = GPU_OPTIONS if ON_GPU else None
     update = jax.jit(jax.vmap(partial(train.update, config)), compiler_options=options)
@@ -155,8 +155,8 @@ def test_acts_are_those_of_float32(monkeypatch, preset, n_worlds) -> None:
         act = jax.jit(
             jax.vmap(partial(agent.act, explore=True)), compiler_options=options
         )
-        nothing = agent.initial_carry(n_worlds)
-        carry = jax.tree.map(lambda x: jnp.stack([x] * N_BRANCHES), nothing)
+        initial = agent.initial_carry(n_worlds)
+        carry = jax.tree.map(lambda x: jnp.stack([x] * N_BRANCHES), initial)
         found = []
         for observation, is_first in zip(seen, begins, strict=True):
             acted = act(learner, carry, observation, is_first, branch_keys())

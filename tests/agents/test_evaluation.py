@@ -20,11 +20,11 @@ def test_beside_life_it_is_what_it_is_alone() -> None:
     assert not running.is_done
     fleet.step()
     assert running.is_done  # 500 steps a world
-    assert fleet.n_updates > still.n_updates
+    assert fleet.learners.n_updates > still.learners.n_updates
     np.testing.assert_array_equal(running.finish(), still.evaluate(n_episodes=2))
 
 
-def test_a_fleet_that_is_judged_lives_as_if_it_were_not() -> None:
+def test_evaluation_does_not_change_training() -> None:
     evaluation, left_alone = (trained(fleet_of(*BRANCHES), 60) for _ in range(2))
     evaluation.evaluate_concurrently(
         n_episodes=2
@@ -56,7 +56,7 @@ def test_its_row_is_of_the_frame_at_which_it_began(tmp_path: Path) -> None:
     ]
     results = ResultTable(tmp_path / "results.csv", labels, begin_frame=100)
     regimes, frame = fleet.worlds.regime.tolist(), fleet.frame
-    updates = fleet.n_updates
+    updates = fleet.learners.n_updates
     results.begin(fleet)
     trained(fleet, 2 * BEGIN)
     assert fleet.worlds.regime.tolist() != regimes  # it has changed since

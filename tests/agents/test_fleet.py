@@ -1,4 +1,4 @@
-"""Fleets: company changes nothing, a killed run goes on, bad input is told."""
+"""Fleets: company changes nothing, a killed run resumes, bad input is an error."""
 
 import dataclasses
 import shutil
@@ -11,7 +11,8 @@ from small_dreamer import MICRO
 
 from fallow.agents import AGENTS, checkpoints, memory
 from fallow.agents.dreamer.agent import Dreamer
-from fallow.agents.fleet import Fleet, LearningError, build_agent
+from fallow.agents.fleet import Fleet, build_agent
+from fallow.agents.learners import LearningError
 from fallow.core import arrayfile
 from fallow.core.errors import FallowError
 from fallow.core.records import Branch
@@ -36,7 +37,7 @@ def trained(fleet: Fleet, n_steps: int = STEPS) -> Fleet:
 
 
 def branch_of(fleet: Fleet, index: int) -> list[np.ndarray]:
-    return [np.asarray(x) for x in fleet.programs.branch(fleet.state, index)]
+    return [np.asarray(x) for x in fleet.programs.branch(fleet.learners.state, index)]
 
 
 def assert_equal_states(one: Fleet, at: int, other: Fleet, at_other: int) -> None:
@@ -46,14 +47,18 @@ def assert_equal_states(one: Fleet, at: int, other: Fleet, at_other: int) -> Non
 
 def assert_equal(one: Fleet, at: int, other: Fleet, at_other: int) -> None:
     """A branch of one fleet is, to the bit, a branch of another."""
-    assert one.n_updates == other.n_updates > 0
+    assert one.learners.n_updates == other.learners.n_updates > 0
     assert_equal_states(one, at, other, at_other)
     for name, values in other.worlds.save().items():
         mine = one.worlds.save()[name][at]
         np.testing.assert_array_equal(mine, values[at_other], name)
 
 
-RULES = ("passive", "recency:window_transitions=80", "reservoir:budget_transitions=128")
+RULES = (
+    "passive",
+    "recency:window_transitions=80",
+    "reservoir:unit=chunk,budget_transitions=128",
+)
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +88,8 @@ def test_mapped_updates_equal_those_of_one_branch() -> None:
     together, metrics = jax.jit(jax.vmap(one_agent.update))(states, batch, keys)
     one = jax.jit(one_agent.update)
     for index in range(3):
-        own_part = partial(jax.tree.map, lambda x, at=index: x[at])
-        state, batch_one, key = own_part((states, batch, keys))
+        part = partial(jax.tree.map, lambda x, at=index: x[at])
+        state, batch_one, key = part((states, batch, keys))
         alone, alone_metrics = one(state, batch_one, key)
         for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
             np.testing.assert_allclose(a[index], b, atol=2e-5)
@@ -107,7 +112,7 @@ def test_a_fleet_goes_on_as_if_never_stopped(three: Fleet, tmp_path) -> None:
     trained(first, 80)
     checkpoints.save(first, tmp_path / "saved")
     kept = {p.name: p.read_bytes() for p in (tmp_path / "saved").iterdir()}
-    trained(first, 85)  # goes on, and is killed
+    trained(first, 85)  # continues, and is killed
     first.close()
     again = fleet_of(*three.branches)
     checkpoints.load(again, tmp_path / "saved", tmp_path / "histories")
@@ -162,16 +167,19 @@ def test_a_branch_that_has_not_learned_yet_can_be_saved(three, tmp_path) -> None
     fleet = fleet_of(*branches)
     checkpoints.begin(fleet, [checkpoints.CheckpointPath(tmp_path / "trunk", 0)] * 2)
     fleet.step()
-    before = three.updates[0]
-    assert fleet.updates.tolist() == [before + 2, before]  # the second one waits
-    fleet.check_finite()
+    before = three.learners.updates[0]
+    assert fleet.learners.updates.tolist() == [
+        before + 2,
+        before,
+    ]  # the second one waits
+    fleet.learners.check_finite(fleet.frame)
     checkpoints.save(fleet, tmp_path / "saved")
     resumed = fleet_of(*branches)
     checkpoints.load(resumed, tmp_path / "saved")
-    resumed.check_finite()
+    resumed.learners.check_finite(resumed.frame)
 
 
-def test_histories_hold_what_was_lived(tmp_path) -> None:
+def test_histories_hold_every_episode(tmp_path) -> None:
     fleet = fleet_of(Branch(0))
     fleet.record(tmp_path)
     trained(fleet, 501)
@@ -225,10 +233,10 @@ def test_changes_are_noted_for_reset() -> None:
 def test_numbers_that_are_none_stop_the_run(tmp_path) -> None:
     fleet = trained(fleet_of(Branch(0)), 80)
     checkpoints.save(fleet, tmp_path / "saved")
-    fleet.state = jax.tree.map(
-        lambda x: x * np.nan if x.dtype == np.float32 else x, fleet.state
+    fleet.learners.state = jax.tree.map(
+        lambda x: x * np.nan if x.dtype == np.float32 else x, fleet.learners.state
     )
-    fleet.learn(1)
+    fleet.learners.learn(1)
     with pytest.raises(LearningError, match=r"of branch 0 .* is nan after"):
         checkpoints.save(fleet, tmp_path / "saved")
     again = fleet_of(Branch(0))

@@ -1,7 +1,7 @@
 """A fleet that runs ahead of its device is the one that waits for every program.
 
 Updates are started by a thread of their own, arrays are given away while programs still
-read them, evaluations go on beside: nothing of that may change a number. With
+read them, evaluations run concurrently: none of that may change a number. With
 `make test-gpu` this is a fleet of `lean` on a GPU, where all of it happens.
 """
 
@@ -34,8 +34,8 @@ LEAN = dataclasses.replace(
 N_STEPS, EVALUATED_AT = (900, 400) if ON_GPU else (100, 80)
 
 
-def lived(evaluate: str) -> tuple[Fleet, np.ndarray]:
-    """A fleet after so many steps, and what it was judged on the way."""
+def trained(evaluate: str) -> tuple[Fleet, np.ndarray]:
+    """A fleet after so many steps, and its evaluation on the way."""
     body = TASKS[TASK].body
     sizes = len(body.columns), len(body.actuator_velocity)
     agent = Dreamer("hurry", LEAN if ON_GPU else MICRO, *sizes)
@@ -46,7 +46,7 @@ def lived(evaluate: str) -> tuple[Fleet, np.ndarray]:
         fleet.step()
         if fleet.n_steps == EVALUATED_AT:
             evaluation = getattr(fleet, evaluate)(2)
-    jax.block_until_ready(fleet.state)
+    jax.block_until_ready(fleet.learners.state)
     return fleet, evaluation if evaluate == "evaluate" else evaluation.finish()
 
 
@@ -74,7 +74,7 @@ class AtOnce:
 def hurried(tmp_path_factory) -> Iterator[tuple[Fleet, np.ndarray]]:
     kept = jax.config.values["jax_compilation_cache_dir"]
     keep_compiled(tmp_path_factory.mktemp("cache"))  # both run the same programs
-    yield lived("evaluate_concurrently")
+    yield trained("evaluate_concurrently")
     jax.config.update("jax_compilation_cache_dir", kept)
 
 
@@ -88,13 +88,13 @@ def test_waiting_changes_nothing(hurried, monkeypatch) -> None:
         self._starter = AtOnce()
 
     monkeypatch.setattr(Fleet, "__init__", begin)
-    (fast, beside), (slow, alone) = hurried, lived("evaluate")
-    assert (slow.updates > 20).all()
-    np.testing.assert_array_equal(fast.updates, slow.updates)
+    (fast, beside), (slow, alone) = hurried, trained("evaluate")
+    assert (slow.learners.updates > 20).all()
+    np.testing.assert_array_equal(fast.learners.updates, slow.learners.updates)
     np.testing.assert_array_equal(beside, alone)
     for one, other in zip(
-        jax.tree.leaves((fast.state, fast.buffer.groups)),
-        jax.tree.leaves((slow.state, slow.buffer.groups)),
+        jax.tree.leaves((fast.learners.state, fast.buffer.groups)),
+        jax.tree.leaves((slow.learners.state, slow.buffer.groups)),
         strict=True,
     ):
         np.testing.assert_array_equal(one, other)

@@ -84,7 +84,7 @@ def in_float32(tree):
 )
 def test_kernels_follow_as_the_scan_does(monkeypatch, dtype, tolerance) -> None:
     given = example(dtype)
-    use_kernels(monkeypatch, False)  # on a GPU they are used unless told
+    use_kernels(monkeypatch, False)  # on a GPU they are used by default
     plain = in_float32(jax.vmap(gradients_and_outcome)(*given))
     use_kernels(monkeypatch)
     fused = in_float32(jax.vmap(gradients_and_outcome)(*given))

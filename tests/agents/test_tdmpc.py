@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import assert_close
+from known_weights import n_parameters
 
 from fallow.agents import AGENTS
-from fallow.agents.shared.layers import Norm, computing_in, n_parameters
+from fallow.agents.shared.layers import Norm, computing_in
 from fallow.agents.tdmpc import cost, layers, losses, plan, train
 from fallow.agents.tdmpc.agent import TdMpc
 from fallow.agents.tdmpc.batches import transitions
@@ -323,7 +324,7 @@ def test_an_update_s_first_step(fresh) -> None:
         lambda value, old: 0.01 * value + 0.99 * old, new.model.values, fresh.targets
     )
     assert_close(new.targets, expected, 1e-6)
-    # values begin at zero: the policy was judged by those after the model's step
+    # values begin at zero: the policy was evaluated by those after the model's step
     assert metrics["actor/value"] != 0
 
 

@@ -1,4 +1,4 @@
-"""TD-MPC2 in a fleet: company changes nothing, a killed run goes on.
+"""TD-MPC2 in a fleet: company changes nothing, a killed run resumes.
 
 A branch that has nothing to sample yet waits and catches up.
 """
@@ -38,7 +38,7 @@ def fleet_of(*branches: Branch, config: Config = MICRO) -> Fleet:
     return Fleet("pendulum-swingup", agent, branches, capacity_transitions=4000)
 
 
-def lived(fleet: Fleet, n_steps: int = STEPS) -> Fleet:
+def trained(fleet: Fleet, n_steps: int = STEPS) -> Fleet:
     while fleet.n_steps < n_steps:
         fleet.step()
     return fleet
@@ -46,7 +46,10 @@ def lived(fleet: Fleet, n_steps: int = STEPS) -> Fleet:
 
 def assert_equal(one: Fleet, at: int, other: Fleet, at_other: int) -> None:
     """A branch of one fleet is, to the bit, a branch of another."""
-    for shards, others in ((one.state, other.state), (one.carry, other.carry)):
+    for shards, others in (
+        (one.learners.state, other.learners.state),
+        (one.carry, other.carry),
+    ):
         leaves = jax.tree.leaves(one.programs.branch(shards, at))
         its = jax.tree.leaves(other.programs.branch(others, at_other))
         for a, b in zip(leaves, its, strict=True):
@@ -57,15 +60,15 @@ def assert_equal(one: Fleet, at: int, other: Fleet, at_other: int) -> None:
 def both(tmp_path_factory) -> tuple[Fleet, str]:
     """Two branches, and where they were saved on their way."""
     where = tmp_path_factory.mktemp("saved") / "checkpoint"
-    fleet = lived(fleet_of(ONE, OTHER), 506)
+    fleet = trained(fleet_of(ONE, OTHER), 506)
     checkpoints.save(fleet, where)
-    return lived(fleet), where
+    return trained(fleet), where
 
 
 def test_it_learns_from_finished_episodes_only(both) -> None:
     """All that was sampled lies in the 501 rows of the first episode."""
     fleet, _ = both
-    assert fleet.n_updates == 3 + STEPS - 500
+    assert fleet.learners.n_updates == 3 + STEPS - 500
     ledger = fleet.buffer.ledgers[0]
     fleet.buffer.samplers[0].record.count(ledger)
     sampled = np.flatnonzero(ledger.visits)
@@ -77,7 +80,7 @@ def test_it_learns_from_finished_episodes_only(both) -> None:
 
 def test_a_branch_does_not_depend_on_its_company(both) -> None:
     fleet, _ = both
-    alone = lived(fleet_of(OTHER))
+    alone = trained(fleet_of(OTHER))
     assert_equal(fleet, 1, alone, 0)
 
 
@@ -86,7 +89,7 @@ def test_a_fleet_goes_on_as_if_never_stopped(both) -> None:
     again = fleet_of(ONE, OTHER)
     checkpoints.load(again, where)
     assert again.n_steps == 506
-    lived(again)
+    trained(again)
     for branch in range(2):
         assert_equal(fleet, branch, again, branch)
 
@@ -104,10 +107,10 @@ def waits(tmp_path_factory) -> tuple[Fleet, list[list[int]], dict[int, str]]:
     """A branch that must wait in company: updates by step, and where it was saved."""
     folder = tmp_path_factory.mktemp("waits")
     fleet, updates, saved = fleet_of(FORGETS, KEEPS, config=LATE), [], {}
-    lived(fleet, 990)
+    trained(fleet, 990)
     for step in range(991, 1008):
-        lived(fleet, step)
-        updates.append(fleet.updates.tolist())
+        trained(fleet, step)
+        updates.append(fleet.learners.updates.tolist())
         if step in (995, 1002):
             saved[step] = folder / str(step)
             checkpoints.save(fleet, saved[step])
@@ -124,7 +127,7 @@ def test_a_branch_waits_for_an_episode_and_catches_up(waits) -> None:
 
 def test_who_waits_does_not_depend_on_its_company(waits) -> None:
     fleet, _, _ = waits
-    alone = lived(fleet_of(FORGETS, config=LATE), 1007)
+    alone = trained(fleet_of(FORGETS, config=LATE), 1007)
     assert_equal(fleet, 0, alone, 0)
     sampled = alone.buffer.samplers[0]
     sampled.record.count(sampled.ledger)
@@ -140,8 +143,8 @@ def test_who_waits_goes_on_as_if_never_stopped(waits, step: int) -> None:
     fleet, _, saved = waits
     again = fleet_of(FORGETS, KEEPS, config=LATE)
     checkpoints.load(again, saved[step])
-    lived(again, 1007)
-    assert again.updates.tolist() == fleet.updates.tolist()
+    trained(again, 1007)
+    assert again.learners.updates.tolist() == fleet.learners.updates.tolist()
     for branch in range(2):
         assert_equal(fleet, branch, again, branch)
 
@@ -152,22 +155,22 @@ def test_who_waits_in_one_program_keeps_what_it_has(waits, monkeypatch) -> None:
     _, updates, _ = waits
     monkeypatch.setattr("fallow.agents.programs.on_processor", lambda: False)
     fleet = fleet_of(FORGETS, KEEPS, config=LATE)
-    before = jax.tree.map(np.array, fleet.state)
-    lived(fleet, 1000)
-    assert all(np.isnan(values[0]) for values in fleet.metrics.values())
+    before = jax.tree.map(np.array, fleet.learners.state)
+    trained(fleet, 1000)
+    assert all(np.isnan(values[0]) for values in fleet.learners.metrics.values())
     changed = [  # of each branch, whether any of its leaves is not what it was
         any(not np.array_equal(a[i], b[i]) for a, b in zip(*both, strict=True))
-        for both in [(before[0], fleet.state[0])]
+        for both in [(before[0], fleet.learners.state[0])]
         for i in range(2)
     ]
     assert changed == [False, True]
-    lived(fleet, 1002)
-    assert fleet.updates.tolist() == updates[11]
-    fleet.check_finite()
+    trained(fleet, 1002)
+    assert fleet.learners.updates.tolist() == updates[11]
+    fleet.learners.check_finite(fleet.frame)
 
 
-def test_who_waits_in_vain_is_told(monkeypatch) -> None:
+def test_a_branch_that_never_can_sample_is_an_error(monkeypatch) -> None:
     monkeypatch.setattr("fallow.agents.fleet.WAIT_EPISODES", 0)
-    fleet = lived(fleet_of(Branch(0, "none", "recency:window_transitions=2")), 500)
+    fleet = trained(fleet_of(Branch(0, "none", "recency:window_transitions=2")), 500)
     with pytest.raises(FallowError, match="no finished episode of 4 steps"):
         fleet.step()

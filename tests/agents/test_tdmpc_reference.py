@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from known_weights import DATA, known_weights
+from known_weights import DATA, known_weights, n_parameters
 
 from fallow.agents.shared.bins import symexp, symlog
-from fallow.agents.shared.layers import ema_update, n_parameters
+from fallow.agents.shared.layers import ema_update
 from fallow.agents.tdmpc import layers, losses, mppi, plan, train
 from fallow.agents.tdmpc.batches import Transitions
 from fallow.agents.tdmpc.bins import BINS

@@ -1,4 +1,4 @@
-"""`fallow train`: results, histories, Ctrl-C and going on."""
+"""`fallow train`: results, histories, Ctrl-C and resuming."""
 
 import dataclasses
 import itertools
@@ -16,6 +16,7 @@ from test_fleet import TASK
 from fallow.agents import runs, training
 from fallow.agents.dreamer.config import PRESETS
 from fallow.agents.fleet import Fleet, build_agent
+from fallow.agents.learners import Learners
 from fallow.agents.progress import EvaluationResult, Progress
 from fallow.cli import main
 from fallow.console.training import TrainingBar
@@ -68,7 +69,7 @@ def test_a_table_of_evaluations(whole) -> None:
 
 @pytest.mark.slow
 def test_a_preset_with_sizes_changed(tmp_path) -> None:
-    """Learns with them, and is told from the preset wherever its name stands."""
+    """It learns with them, and its name says so everywhere."""
     preset = "micro:pretrain_updates=2,prefill_transitions=90"
     run = runs.Run(TASK, "dreamer", preset, (Branch(0),), 240, 240, 1)
     table = runs.train(run, tmp_path / "run")
@@ -86,15 +87,15 @@ def test_a_preset_with_sizes_changed(tmp_path) -> None:
 def test_a_rate_is_since_the_evaluation_before(tmp_path) -> None:
     """Not of the moment, in which nothing but the evaluation was done."""
     run = runs.Run(TASK, "dreamer", "micro", (Branch(0), Branch(1)), FRAMES, 800, 2)
-    told: list[tuple[float, Progress]] = []
+    reported: list[tuple[float, Progress]] = []
 
     def watch(progress: Progress) -> None:
         if progress.evaluation is not None:
-            told.append((time.perf_counter(), progress))
+            reported.append((time.perf_counter(), progress))
 
     runs.train(run, tmp_path / "run", watch)
-    assert len(told) == 3
-    for (before, first), (after, then) in itertools.pairwise(told):
+    assert len(reported) == 3
+    for (before, first), (after, then) in itertools.pairwise(reported):
         made = 2 * (then.n_updates - first.n_updates)
         assert then.updates_per_s == pytest.approx(made / (after - before), rel=0.1)
 
@@ -108,10 +109,10 @@ def test_histories_and_events_are_written(whole) -> None:
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_ctrl_c_saves_and_going_on_ends_the_same(
+def test_ctrl_c_saves_and_resuming_ends_the_same(
     beside: bool, whole, tmp_path, monkeypatch, capsys
 ) -> None:
-    """Whether evaluations wait or go on beside the fleet's life."""
+    """Whether training waits for evaluations or not."""
     monkeypatch.setattr(training, "on_processor", lambda: not beside)
     folder = tmp_path / "stopped"
     step = Fleet.step
@@ -124,8 +125,9 @@ def test_ctrl_c_saves_and_going_on_ends_the_same(
     with monkeypatch.context() as patched:
         patched.setattr(Fleet, "step", interrupted)
         assert main(arguments(folder)) == 130
-    said = capsys.readouterr().err
+    printed, said = capsys.readouterr()
     assert "stopped at frame 1,336" in said and f"--resume {folder}" in said
+    assert "stopping after this step" in printed
     assert main(["train", "--resume", str(folder)]) == 0
     one, other = (rows_but_time(path / "results.csv") for path in (whole, folder))
     assert one == other
@@ -133,15 +135,29 @@ def test_ctrl_c_saves_and_going_on_ends_the_same(
     assert histories[0].read_bytes() == histories[1].read_bytes()
 
 
-def test_numbers_that_are_none_are_told_without_a_traceback(
+def test_ctrl_c_in_the_last_step_is_not_lost(tmp_path, monkeypatch, capsys) -> None:
+    """A study would else begin its next phase."""
+    step = Fleet.step
+
+    def interrupted(fleet: Fleet):
+        if fleet.frame + fleet.frames_per_step == FRAMES:
+            os.kill(os.getpid(), signal.SIGINT)
+        return step(fleet)
+
+    monkeypatch.setattr(Fleet, "step", interrupted)
+    assert main(arguments(tmp_path / "last")) == 130
+    assert f"stopped at frame {FRAMES:,}" in capsys.readouterr().err
+
+
+def test_nan_losses_are_reported_without_a_traceback(
     tmp_path, monkeypatch, capsys
 ) -> None:
-    class Broken(Fleet):
+    class Broken(Learners):
         @property
         def metrics(self):
             return {"model/reward": np.array([1.0, np.nan])}
 
-    monkeypatch.setattr(runs, "Fleet", Broken)
+    monkeypatch.setattr("fallow.agents.fleet.Learners", Broken)
     assert main(arguments(tmp_path / "broken")) == 1
     said = capsys.readouterr().err
     assert "model/reward of branch 1" in said and "--resume" in said
@@ -182,7 +198,7 @@ def test_a_damaged_file_of_a_run_is_made_again(damage, whole, tmp_path, capsys) 
     assert (folder / "run.json.damaged-0").read_bytes() == damage
 
 
-def test_a_run_that_goes_on_keeps_its_choices(whole, capsys) -> None:
+def test_a_resumed_run_keeps_its_choices(whole, capsys) -> None:
     table = (whole / "results.csv").read_bytes()
     given = ["--frames", "900000", "--rule", "reset"]
     assert main(["train", "--resume", str(whole), *given]) == 2

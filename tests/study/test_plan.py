@@ -1,4 +1,4 @@
-"""Plans: the paper's studies by name, ids that tell work apart, bad input in words."""
+"""Plans: the paper's studies by name, ids that distinguish work, bad input."""
 
 import dataclasses
 import json
@@ -42,7 +42,7 @@ def test_the_online_study_is_on_seeds_that_tuned_nothing() -> None:
     assert len(plan.branches()) == 42 * 5
 
 
-def test_sizes_tell_trunks_apart_not_how_they_are_spelled() -> None:
+def test_sizes_distinguish_trunks_their_spelling_does_not() -> None:
     plan = find_plan("table1", "lean")
     same = find_plan("table1", "lean:horizon=15")
     other = find_plan("table1", "lean:horizon=10")
@@ -58,9 +58,9 @@ def test_conditions_change_40k_frames_after_the_branch_point() -> None:
             schedule = Condition.parse(branch.world_condition).schedule
             expected = None if branch.condition == "none" else 240_000
             assert schedule.shift_frame == expected
-            on_its_own = Condition.parse(branch.condition)
-            assert str(on_its_own) == branch.condition
-            assert on_its_own.shift == Condition.parse(branch.world_condition).shift
+            condition = Condition.parse(branch.condition)
+            assert str(condition) == branch.condition
+            assert condition.shift == Condition.parse(branch.world_condition).shift
 
 
 def test_recurring_alternates_every_period_reduced_first() -> None:
@@ -182,10 +182,21 @@ def test_dry_run_prints_what_it_would_take(run) -> None:
         lines = {line.split()[0]: line for line in out.splitlines()}
         assert lines["branches"].split() == ["branches", "80"]
         assert lines["trunks"].split() == ["trunks", "5"]
-        # 100 at first, then 2 for each of (330,000 / 8 - 625) steps and (200,000 / 8)
-        trunk, whole = 100 + 2 * (25_000 - 625), 100 + 2 * (41_250 - 625)
-        assert f"{5 * trunk + 80 * (whole - trunk):,}" in lines["updates"]
+        # 100 at first, then 2 for each step of 8 frames but for the first 625: until
+        # 200,000, one step before the change at 240,000, and 330,000
+        trunk, prefix, whole = (100 + 2 * (n - 625) for n in (25_000, 29_999, 41_250))
+        assert lines["prefixes"].split()[1] == "20:"
+        n_updates = 5 * trunk + 20 * (prefix - trunk) + 80 * (whole - prefix)
+        assert f"{n_updates:,}" in lines["updates"]
         assert "GiB" in lines["memory"] and "about" in lines["time"]
+
+
+def test_dry_run_counts_one_as_one(tmp_path, run) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(TOML.replace("[[", "n_episodes = 1\nevaluate_frames = 9000\n[[", 1))
+    code, out, _ = run("study", path, "--dry-run")
+    evaluated = "1 episode at 1 branch frame, 9,000; J is the one at 9,000"
+    assert code == 0 and evaluated in out
 
 
 # -------------------------------------------------------------------- bad input
@@ -281,6 +292,12 @@ def test_unknown_studies_and_impossible_bodies(tmp_path, run) -> None:
     code, _, error = run("study", path, "--out", tmp_path / "out")
     assert code == 2 and "actuator" in error
     assert not (tmp_path / "out").exists()
+    code, _, error = run("study", path, "--dry-run")
+    assert code == 2 and "actuator" in error
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "plan.json").write_text("{}")
+    code, _, error = run("study", tmp_path / "old")
+    assert code == 2 and f"fallow study --resume {tmp_path / 'old'}" in error
 
 
 def test_two_cells_must_not_hold_the_same_branch() -> None:

@@ -25,8 +25,8 @@ PLAN = small_plan(("none", "gain"), ("passive",), seeds=(0, 1))
 def cluster(tmp_path_factory):
     """Two workers, which count their updates in a file."""
     counter = tmp_path_factory.mktemp("ray") / "counter"
-    told = {"PYTHONPATH", "XLA_FLAGS", "JAX_COMPILATION_CACHE_DIR", "FALLOW_CACHE"}
-    variables = {name: os.environ[name] for name in told if name in os.environ}
+    passed_on = {"PYTHONPATH", "XLA_FLAGS", "JAX_COMPILATION_CACHE_DIR", "FALLOW_CACHE"}
+    variables = {name: os.environ[name] for name in passed_on if name in os.environ}
     here = str(Path(__file__).parents[1])
     path = [here, variables.get("PYTHONPATH", "")]
     variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
@@ -49,7 +49,7 @@ def kill_a_worker(folder: Path, fleet: str, killed: list[int]) -> None:
         if time.monotonic() > until_s:
             return
         time.sleep(0.01)
-    pid = int(work.with_name(f"{fleet}.lock").read_text().split()[0])
+    pid = int(work.with_name(f"{fleet}.lock.holder").read_text().split()[0])
     os.kill(pid, signal.SIGKILL)
     killed.append(pid)
 

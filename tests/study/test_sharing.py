@@ -1,5 +1,6 @@
 """Small copies to hand on: compact histories, and studies with them."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def test_only_whole_histories_are_compacted_and_nothing_is_overwritten(
 ) -> None:
     path = write_run(tmp_path, LOST, "gain", 0).trunk_history
     small = compact(path, tmp_path / "small.fallow")
-    with pytest.raises(FallowError, match=r"small\.fallow is there already"):
+    with pytest.raises(FallowError, match=r"small\.fallow exists already"):
         compact(path, small)
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(FallowError, match=r"only whole histories .* are good"):
@@ -122,7 +123,17 @@ def test_a_shared_study_decides_and_merges_like_the_whole(tmp_path: Path, run) -
     assert len(read_for_report(joined).histories) == 2 * 3
 
 
-def test_what_cannot_be_shared_is_told(tmp_path: Path, run) -> None:
+def test_parts_of_other_plans_are_refused(tmp_path: Path, run) -> None:
+    one, other = make(tmp_path / "one", 0), make(tmp_path / "other", 1)
+    plan = json.loads((other / "plan.json").read_text())
+    plan["plan"]["n_episodes"] += 1
+    (other / "plan.json").write_text(json.dumps(plan))
+    code, _, error = run("study", "merge", one, other, "--out", tmp_path / "x")
+    assert code == 2
+    assert f"{other} is not a part of the same plan as {one}: its n_episodes" in error
+
+
+def test_what_cannot_be_shared_is_an_error(tmp_path: Path, run) -> None:
     whole = make(tmp_path / "whole", 0)
     with pytest.raises(FallowError, match="is not empty; choose a new folder"):
         share(whole, whole)

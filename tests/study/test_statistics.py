@@ -191,7 +191,7 @@ def test_a_return_that_is_no_number_is_not_averaged(bad: float) -> None:
     found = difference(returns_of(rows), GAIN, "recency")
     assert found.values == pytest.approx([143.0, 151.0, 212.0, 139.0])
     assert [m.reason for m in found.missing] == [
-        "the return is no number at branch frame 70,000"
+        "the return is not a number at branch frame 70,000"
     ]
 
 

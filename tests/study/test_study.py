@@ -15,11 +15,13 @@ from micro_study import (
     TRACKED_PLAN,
     UPDATES_PER_SAVE,
     rows_but_time,
+    small_plan,
 )
 
-from fallow.agents.clock import CONCURRENT
+from fallow.agents.clock import CONCURRENT, TRACKING
 from fallow.agents.fleet import build_agent
 from fallow.logs import read_history
+from fallow.study import fleets
 from fallow.study.engines import run_study
 from fallow.study.fleets import updates_until
 from fallow.study.results import read_study_results
@@ -27,6 +29,7 @@ from fallow.study.status import status_of
 from fallow.study.store import read_study
 
 PLAN = TRACKED_PLAN
+KINDS = ("shared", "apart")
 BRANCHES = PLAN.branches()
 
 
@@ -74,14 +77,18 @@ def test_free_checks_to_the_bit(whole) -> None:
     And a tracker that knows of one regime changes nothing.
     """
     rows = rows_but_time(whole / "results.csv")
-    told = {(r.condition, r.rule, r.branch_frame): (r.returns, r.updates) for r in rows}
+    found = {
+        (r.condition, r.rule, r.branch_frame): (r.returns, r.updates) for r in rows
+    }
     for condition in PLAN.conditions:
         for frame in (200, 400):
             for rule in (EVERYTHING, "adaptive"):
-                assert told[condition, rule, frame] == told[condition, "passive", frame]
+                assert (
+                    found[condition, rule, frame] == found[condition, "passive", frame]
+                )
     for rule in PLAN.rules:
-        assert told["gain:g=1.0", rule, 400] == told["none", rule, 400]
-    assert told[PLAN.conditions[2], "passive", 200] != told["none", "passive", 200]
+        assert found["gain:g=1.0", rule, 400] == found["none", rule, 400]
+    assert found[PLAN.conditions[2], "passive", 200] != found["none", "passive", 200]
     by_id = {(b.condition, b.rule): b.id for b in BRANCHES}
     pair = [by_id["none", "passive"], by_id["none", EVERYTHING]]
     one, other = (whole / "histories" / f"{branch}.fallow" for branch in pair)
@@ -118,6 +125,36 @@ def test_a_finished_study_is_left_alone(whole, monkeypatch) -> None:
     assert status.updates_done == status.updates_total
     assert all(fleet.updates_per_s > 0 for fleet in status.fleets)
     assert not list((whole / "fleets").glob("*/checkpoint*"))
+    assert not list((whole / "fleets").glob("*/prefixes"))
+
+
+def test_shared_prefixes_change_no_bit(tmp_path, monkeypatch) -> None:
+    """Trained once for all conditions, or by every branch: the same study."""
+    plan = small_plan(
+        conditions=("none", "gain", "damping"),
+        rules=("adaptive",),
+        branch_frames=1500,
+        shift_frame=1100,
+        evaluate_frames=300,
+    )
+    run_study(plan, tmp_path / "shared")
+    (fleet,) = read_study(tmp_path / "shared").fleets
+    # damping has no regimes, so its steps are labelled otherwise from the start
+    assert (len(fleet.prefixes), len(fleet.branches)) == (2, 3)
+    monkeypatch.setattr(fleets, "prefix_end", lambda plan, agent: plan.trunk_frames)
+    run_study(plan, tmp_path / "apart")
+    (apart,) = read_study(tmp_path / "apart").fleets
+    assert apart.cost.prefix_updates == 0 < fleet.cost.prefix_updates
+    assert apart.n_updates > fleet.n_updates
+    one, other = (rows_but_time(tmp_path / n / "results.csv") for n in KINDS)
+    assert one == other
+    assert [row.branch_frame for row in one[::3]] == [300, 600, 900, 1200, 1500]
+    one, other = (read_study_results(tmp_path / name) for name in KINDS)
+    assert one.beliefs == other.beliefs and len(one.beliefs) == 3
+    for name, path in one.histories.items():
+        assert path.read_bytes() == other.histories[name].read_bytes()
+    branches = [one.histories[branch.id] for branch in fleet.branches]
+    assert {len(read_history(path).episodes) for path in branches} == {1}
 
 
 def start(folder: Path, counter: Path) -> subprocess.Popen:
@@ -132,14 +169,15 @@ def made(counter: Path) -> int:
 def test_its_status_says_where_the_time_went(whole) -> None:
     for fleet in status_of(whole).fleets:
         for seconds in fleet.spent_s.values():
-            parts = [spent for name, spent in seconds.items() if name not in CONCURRENT]
+            within = (*CONCURRENT, TRACKING)  # other times
+            parts = [spent for name, spent in seconds.items() if name not in within]
             assert 0 < seconds["physics"] < seconds["total"]
             assert sum(parts) <= 2 * seconds["total"]  # which is one of them
     stages = [set(fleet.spent_s) for fleet in status_of(whole).fleets]
-    assert {"trunks", "branches"} in stages
+    assert {"trunks", "prefixes", "branches"} in stages
 
 
-@pytest.mark.slow  # processes that compile; test_training has Ctrl-C and going on
+@pytest.mark.slow  # processes that compile; test_training has Ctrl-C and resuming
 @pytest.mark.parametrize("n_kills", [1, 4])
 def test_killed_at_random_moments_it_ends_the_same(whole, tmp_path, n_kills) -> None:
     """And redoes less than one checkpoint interval for each kill."""

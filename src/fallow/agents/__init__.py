@@ -1,4 +1,4 @@
-"""Who learns: one agent a folder, each written for one branch, and the fleet."""
+"""Agents, each written for one branch, and the fleet that trains them."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What an agent is: pure functions of one branch. The fleet does the rest."""
+"""The interface of an agent: pure functions of one branch, which a fleet maps."""
 
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
@@ -8,11 +8,11 @@ import jax
 State = Any
 """All that learning changes: a pytree of arrays."""
 Carry = Any
-"""What an agent remembers from step to step of its worlds: a pytree of arrays."""
+"""State that an agent carries from step to step of its worlds: a pytree of arrays."""
 
 
 class Acted(NamedTuple):
-    """What an agent does next in W worlds."""
+    """The next actions of an agent in W worlds."""
 
     action: jax.Array  # (W, n_actuators), in [-1, 1]
     mean: jax.Array  # (W, n_actuators), of the policy
@@ -44,7 +44,7 @@ class TrainSchedule(NamedTuple):
 
 
 class Agent(Protocol):
-    """The agent of one branch; it does not know of other branches."""
+    """The agent of one branch, independent of other branches."""
 
     @property
     def name(self) -> str:
@@ -85,7 +85,7 @@ class Agent(Protocol):
         key: jax.Array,
         explore: bool,
     ) -> Acted:
-        """What to do at `observation` (W, n_columns); without `explore`, the mode."""
+        """Actions at `observation` (W, n_columns); without `explore`, the mode."""
 
     def update(
         self, state: State, batch: dict[str, jax.Array], key: jax.Array

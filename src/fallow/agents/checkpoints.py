@@ -1,9 +1,9 @@
 """Checkpoints of a fleet: two checked files a branch, written atomically.
 
 A checkpoint is a folder with `000.agent` (learner, memory, worlds, running episodes)
-and `000.replay` for branch 0, and so on. It is written under another name and put in
-the place of the one before, which stays until then. The files of any branch can begin
-any branch of another fleet: this is how a trunk begins its branches.
+and `000.replay` for branch 0, and so on. It is written under another name and then
+replaces the previous one. Any branch of another fleet can start from the files of a
+branch; the branches of a study start from their trunk this way.
 """
 
 import dataclasses
@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from fallow.agents import branch_state
 from fallow.agents.branch_state import BranchState
 from fallow.agents.fleet import Fleet
 from fallow.core import arrayfile
@@ -51,7 +50,7 @@ def save(fleet: Fleet, folder: str | Path) -> None:
     Raises:
         LearningError: a branch's state is no longer finite; nothing is written.
     """
-    fleet.check_finite()
+    fleet.learners.check_finite(fleet.frame)
     folder = Path(folder)
     part = folder.with_name(f"{folder.name}.part")
     old = folder.with_name(f"{folder.name}.old")
@@ -108,11 +107,13 @@ def begin(fleet: Fleet, places: Sequence[CheckpointPath]) -> list[BranchState]:
         raise FallowError(
             f"{len(places)} saved branches for {len(fleet.branches)}; give one each"
         )
-    saved = [
-        BranchState(*arrayfile.load(place.agent, KIND, VERSION)) for place in places
-    ]
+    read = {
+        place: BranchState(*arrayfile.load(place.agent, KIND, VERSION))
+        for place in dict.fromkeys(places)  # branches of one trunk share its file
+    }
+    saved = [read[place] for place in places]
     for place, state in zip(places, saved, strict=True):
-        branch_state.check(fleet, state, str(place.agent))
+        fleet.check(state, str(place.agent))
     for index, place in enumerate(places):
         fleet.buffer.load(index, place.replay)
     fleet.load_state_dict(saved)

@@ -1,4 +1,4 @@
-"""Where the time of a fleet goes."""
+"""The time that a fleet spends on each kind of work."""
 
 import contextlib
 import time
@@ -8,6 +8,8 @@ WAITING, PHYSICS, EVALUATING, SAVING = "waiting", "physics", "evaluating", "savi
 """For the device; in the worlds; evaluating; writing checkpoints."""
 ACTING, STORING = "starting acts", "storing"
 SAMPLING, LEARNING = "sampling", "starting updates"
+TRACKING = "waiting for trackers"
+"""A part of storing."""
 CONCURRENT = (SAMPLING, LEARNING)
 """Done by a second thread while the first one waits or simulates."""
 
@@ -24,7 +26,7 @@ class Clock:
 
     @contextlib.contextmanager
     def on(self, what: str) -> Iterator[None]:
-        """Count the time of a block; blocks of one thread do not lie in each other."""
+        """Count the time of a block; blocks of one thread must not be nested."""
         begin = time.perf_counter()
         try:
             yield
@@ -34,12 +36,13 @@ class Clock:
 
 
 def shares(seconds: Mapping[str, float], total_s: float) -> dict[str, float]:
-    """Of learner, physics, evaluating, saving and the host's other work; sum 1."""
+    """Shares of learner, physics, evaluating, saving, trackers, other work; sum 1."""
     named = {
         "learner": seconds.get(WAITING, 0.0),
         "physics": seconds.get(PHYSICS, 0.0),
         "evaluating": seconds.get(EVALUATING, 0.0),
         "saving": seconds.get(SAVING, 0.0),
+        "trackers": seconds.get(TRACKING, 0.0),
     }
     named["host"] = max(total_s - sum(named.values()), 0.0)
     total = max(sum(named.values()), 1e-9)

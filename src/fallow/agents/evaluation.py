@@ -59,7 +59,7 @@ class Evaluation:
             self._state, self._carry = [], []  # their memory is free
 
     def finish(self) -> np.ndarray:
-        """(R, n_episodes) returns, after all steps that are left."""
+        """(R, n_episodes) returns, after all remaining steps."""
         self.move()
         while not self.is_done:
             self.start()

@@ -1,53 +1,51 @@
 """Many branches that act and learn together in compiled programs.
 
-Every branch has its own agent, replay, rule, condition and worlds; only time is shared:
-all branches are always at the same step. The learner works on the device while the
-worlds move on the host: an action is taken with the parameters after all updates that
-were due before it, from what was stored one step earlier. A branch from which nothing
-can be sampled yet waits, and later makes up for the updates it owes.
+Every branch has its own agent, replay, rule, condition and worlds; all branches are
+always at the same step. The learner updates on the device while the worlds step on the
+host: an action uses the parameters after all updates that were due before it, which
+sampled from the rows stored up to one step earlier.
 """
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from fallow.agents import AGENTS, branch_state, clock
+from fallow.agents import AGENTS, clock
 from fallow.agents.base import Agent
-from fallow.agents.branch_state import BranchState
+from fallow.agents.branch_state import BranchState, common_step, flattened
 from fallow.agents.evaluation import Evaluation
-from fallow.agents.programs import Metrics, Programs, Shards, joined_metrics
+from fallow.agents.learners import Learners
+from fallow.agents.programs import Programs, Shards
 from fallow.core import options, seeds
-from fallow.core.errors import FallowError, RunError
-from fallow.core.records import Branch
+from fallow.core.errors import FallowError
+from fallow.core.records import NO_REGIME, Branch
 from fallow.dynamics import TASKS, Condition, Step, Worlds
 from fallow.dynamics.tasks import EPISODE_FRAMES
 from fallow.logs import Recorder
 from fallow.replay import Field
 from fallow.replay.device_buffer import DeviceBuffer
 from fallow.replay.labeler import Tracked, true_mismatches
-from fallow.replay.rules import Adaptive
+from fallow.replay.rules import Rule
 
 SWEEP_STEPS = 500
 """Steps between two sweeps of the model's errors, for rules that ask for them."""
 WATCH_STEPS = 50
 """Steps between two looks at the metrics."""
 CATCH_UP = 4
-"""A branch that owes updates makes at most so many times the usual number a step."""
+"""A branch with overdue updates makes up to this many times the usual number a step."""
 WAIT_EPISODES = 2
 """A branch from which nothing can be sampled for longer is an error."""
 
 
-Moments = tuple[np.ndarray, np.ndarray]
+PolicyMoments = tuple[np.ndarray, np.ndarray]
 """Mean and standard deviation of the policy that acted."""
 UNIFORM_STD = np.float32(3**-0.5)
 """Of random actions, uniform in [-1, 1]."""
-
-
-class LearningError(RunError):
-    """A loss or gradient of a branch is no longer a number."""
 
 
 def build_agent(task: str, agent: str = "dreamer", preset: str = "lean") -> Agent:
@@ -102,14 +100,11 @@ class Fleet:
         )
         self.set_true_mismatches()
         self.programs = Programs(agent, self.buffer.layout, self._seeds)
-        self.state: Shards = self.programs.init()
+        self.learners = Learners(
+            self.programs, self.buffer, self.schedule, self.branches, self.clock
+        )
         self.carry: Shards = self.programs.initial_carry(self.schedule.n_worlds)
         self.n_steps = 0
-        self.updates = np.zeros(len(branches), np.int64)
-        """(R,) that each branch has made."""
-        self._metrics: Shards = [{} for _ in self.state]
-        self._has_metrics = np.zeros(len(branches), bool)
-        """(R,) whether a branch has learned since this fleet was built."""
         self.begins = np.ones(self._shape, bool)
         """(R, W) worlds in which the next action is an episode's first."""
         self._evaluation_worlds: Worlds | None = None
@@ -118,7 +113,7 @@ class Fleet:
         self._store_first()
 
     def _tracked(self) -> Tracked:
-        """What trackers read: the velocity that each actuator drives, and commands."""
+        """The inputs of trackers: driven velocities and commands."""
         columns = ",".join(str(c) for c in self.task.body.actuator_velocity)
         step_s = self.worlds.control_step_s
         return Tracked(f"observation[{columns}]", "action", control_step_s=step_s)
@@ -126,7 +121,7 @@ class Fleet:
     def set_true_mismatches(self) -> None:
         """Give the mismatch between true regimes to rules that take true labels."""
         for branch, sampler in zip(self.branches, self.buffer.samplers, strict=True):
-            if isinstance(sampler.rule, Adaptive) and not sampler.rule.needs_tracker:
+            if sampler.rule.needs_true_gains:
                 gains = Condition.parse(branch.condition).gains(self.agent.n_actuators)
                 sampler.ledger.set_beliefs((), true_mismatches(gains))
 
@@ -136,11 +131,6 @@ class Fleet:
     def frame(self) -> int:
         """Every branch's clock, in frames."""
         return int(self.worlds.clock_frames[0])
-
-    @property
-    def n_updates(self) -> int:
-        """Updates made by the branch that has made most."""
-        return int(self.updates.max())
 
     @property
     def frames_per_step(self) -> int:
@@ -159,7 +149,7 @@ class Fleet:
                 self._catch_up(self.n_steps, self.schedule.pretrain_updates)
             with self.clock.on(clock.ACTING):
                 acted = self.programs.act(
-                    self.state,
+                    self.learners.state,
                     self.carry,
                     self.worlds.observation,
                     self.begins,
@@ -202,45 +192,8 @@ class Fleet:
             self.step()
 
     def _catch_up(self, n_steps: int, most: int) -> None:
-        """The updates due after `n_steps`, at most so many of a branch.
-
-        A branch's number of updates depends on its own past alone.
-        """
-        schedule = self.schedule
-        owed = schedule.updates_due(n_steps) - self.updates
-        ready = self.buffer.can_sample(schedule.length, schedule.within_episodes)
         patience = WAIT_EPISODES * EPISODE_FRAMES // self.worlds.action_repeat
-        most_owed = schedule.pretrain_updates + patience * schedule.updates_per_step
-        late = owed > float(most_owed)
-        self.learn(np.where(ready | late, np.minimum(owed, most), 0))
-
-    def learn(self, n_updates: int | np.ndarray) -> None:
-        """Make updates of every branch, (R,) or as many of each; returns at once.
-
-        The device works on.
-
-        Raises:
-            FallowError: nothing can be sampled from a branch.
-        """
-        schedule = self.schedule
-        n_each = np.broadcast_to(n_updates, len(self.branches))
-        for made in range(n_each.max()):
-            active = n_each > made
-            with self.clock.on(clock.SAMPLING):
-                indices = self.buffer.sample(
-                    1, schedule.batch, schedule.length, schedule.within_episodes, active
-                )
-            with self.clock.on(clock.LEARNING):
-                self.state, self._metrics = self.programs.update(
-                    self.state,
-                    self._metrics,
-                    self.buffer.groups,
-                    indices,
-                    self.updates,
-                    active,
-                )
-            self.updates = self.updates + active
-            self._has_metrics |= active
+        self.learners.catch_up(n_steps, most, patience)
 
     def _random_actions(self) -> np.ndarray:
         shape = (self.schedule.n_worlds, self.agent.n_actuators)
@@ -264,12 +217,7 @@ class Fleet:
         )
         self.begins[:] = True
 
-    def _store(
-        self,
-        actions: np.ndarray,
-        step: Step,
-        policy: Moments,
-    ) -> None:
+    def _store(self, actions: np.ndarray, step: Step, policy: PolicyMoments) -> None:
         # the first act after random actions starts from the initial carry
         self.begins[:] = self.n_steps + 1 == self.schedule.prefill_steps
         self.buffer.add(
@@ -289,36 +237,10 @@ class Fleet:
     def _look_after(self) -> None:
         """Sweep for rules that need it, and check the metrics."""
         needs = any(sampler.rule.needs_errors for sampler in self.buffer.samplers)
-        if needs and self.n_updates and self.n_steps % SWEEP_STEPS == 0:
-            self.sweep()
+        if needs and self.learners.n_updates and self.n_steps % SWEEP_STEPS == 0:
+            self.learners.sweep()
         if self.n_steps % WATCH_STEPS == 0:
-            self.check_finite()
-
-    def sweep(self) -> None:
-        """Set the present model's error on every finished chunk."""
-        for tickets, indices in self.buffer.sweep():
-            errors = self.programs.errors(self.state, self.buffer.groups, indices)
-            self.buffer.set_errors(tickets, errors)
-
-    @property
-    def metrics(self) -> Metrics:
-        """Losses and the like of the last update, (R,) each; waits for it.
-
-        NaN for a branch that has made none.
-        """
-        return joined_metrics(self._metrics)
-
-    def check_finite(self) -> None:
-        """Raise if a loss or gradient of a branch is NaN or infinite."""
-        for name, values in self.metrics.items():
-            good = np.isfinite(values) | ~self._has_metrics
-            if not good.all():
-                index = int(np.argmin(good))
-                raise LearningError(
-                    f"{name} of branch {index} ({self.branches[index]}) is "
-                    f"{values[index]} after {self.updates[index]:,} updates, at "
-                    f"frame {self.frame:,}"
-                )
+            self.learners.check_finite(self.frame)
 
     def record(
         self,
@@ -342,11 +264,34 @@ class Fleet:
                 recorder.restore(running[index])
             self.recorders.append(recorder)
 
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds spent so far by kind of work; see `agents.clock`."""
+        return self.clock.seconds | {clock.TRACKING: self.buffer.waited_s}
+
     # ---------------------------------------------------------------- state
 
     def state_dict(self, index: int) -> BranchState:
         """All of a branch but its replay, whose bytes `buffer.save` writes."""
-        return branch_state.state_of(self, index)
+        arrays, counts = self.learners.state_dict(index)
+        arrays |= flattened("carry", self.programs.branch(self.carry, index))
+        arrays["begins"] = self.begins[index]
+        for name, values in self.worlds.save().items():
+            arrays[f"worlds/{name}"] = values[index : index + 1]
+        n_episodes = None
+        if self.recorders:
+            n_episodes = self.recorders[index].writer.n_episodes
+            for name, values in self.recorders[index].save().items():
+                arrays[f"running/{name}"] = values
+        header = {
+            **self._identity,
+            "branch": dataclasses.asdict(self.branches[index]),
+            "n_steps": self.n_steps,
+            **counts,
+            "n_episodes": n_episodes,
+            "frame": self.frame,
+        }
+        return BranchState(arrays, header)
 
     def load_state_dict(self, saved: Sequence[BranchState]) -> None:
         """Continue each branch from a saved one, under its own condition and rule.
@@ -357,7 +302,38 @@ class Fleet:
         Raises:
             FallowError: they were saved at different steps.
         """
-        branch_state.load(self, saved)
+        self.n_steps = common_step(saved)
+        self.learners.load_state_dict(saved)
+        carry = self.programs.branch(self.carry, 0)
+        self.carry = self.programs.sharded([one.tree("carry", carry) for one in saved])
+        for sampler, branch in zip(self.buffer.samplers, self.branches, strict=True):
+            if sampler.rule != Rule.parse(branch.rule):
+                sampler.set_rule(branch.rule)
+        self.buffer.read_stored()
+        self.set_true_mismatches()
+        self.worlds.restore(
+            {
+                name: np.concatenate([one.arrays[f"worlds/{name}"] for one in saved])
+                for name in self.worlds.save()
+            }
+        )
+        self.begins = np.stack([one.arrays["begins"] for one in saved])
+        for index, one in enumerate(saved):
+            if one.regime not in (None, NO_REGIME, int(self.worlds.regime[index])):
+                self.buffer.note_change(index)
+
+    def check(self, saved: BranchState, source: str) -> None:
+        """Raise if a saved branch is of another task, agent or size."""
+        saved.check(self._identity, source)
+
+    @property
+    def _identity(self) -> dict[str, Any]:
+        """The properties in which a saved branch and a fleet must agree."""
+        return {
+            "task": self.task.name,
+            "agent": self.agent.name,
+            "sizes": options.identifying(self.agent.config),
+        }
 
     def close(self) -> None:
         """Close the histories; every finished episode is in them."""
@@ -373,7 +349,7 @@ class Fleet:
         the frame, so branches of one seed share them.
         """
         with self.clock.on(clock.EVALUATING):
-            return self._evaluated(self.state, n_episodes).finish()
+            return self._evaluated(self.learners.state, n_episodes).finish()
 
     def evaluate_concurrently(self, n_episodes: int = 10) -> Evaluation:
         """Like `evaluate`, but concurrent: one step with each of the next steps.
@@ -381,7 +357,7 @@ class Fleet:
         The learners are evaluated as they are now, after any running evaluation.
         """
         with self.clock.on(clock.EVALUATING):
-            copy = self.programs.copied(self.state)
+            copy = self.programs.copied(self.learners.state)
             self._evaluation = self._evaluated(copy, n_episodes)
         return self._evaluation
 

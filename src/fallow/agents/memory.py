@@ -1,4 +1,4 @@
-"""How many branches fit on the device, known before anything is compiled."""
+"""How many branches fit on the device, computed before anything is compiled."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from fallow.replay.ledger import CHUNK
 USABLE = 0.9
 """Share of the device's memory that a fleet may plan with."""
 HOST_BYTES = 8 * 2**30
-"""What is planned with where the device does not say, as on a processor."""
+"""Assumed memory where the device does not report it, as on a CPU."""
 
 
 def branch_bytes(agent: Agent, capacity_transitions: int) -> int:

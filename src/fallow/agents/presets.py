@@ -14,7 +14,7 @@ MAY_BE_ZERO: Mapping[str, Any] = {"at_least": 0}
 
 
 def check(config: Any, owner: str) -> None:
-    """Whole numbers are 1 or more, learning rates above 0, types known ones."""
+    """Check that integers are 1 or more, learning rates above 0, and types known."""
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
         if field.type is int:

@@ -1,13 +1,14 @@
-"""The folder of compiled programs: private, sealed, and made anew where in doubt.
+"""The folder of compiled programs: private, sealed, and rebuilt if in doubt.
 
-What lies in it is run, so nothing is read that this user did not write. The folder is
-this user's alone (mode 0700) and carries a seal; so does every program in it:
+Its files are executed, so only files that this user wrote are read. The folder belongs
+to this user alone (mode 0700) and has a seal, and so has every program in it:
 
     file  = MAGIC, seal (32 bytes), digest (32 bytes), payload
     seal  = HMAC-SHA256 of the digest under a secret key of this user
 
-The key lies apart, in the user's own cache. A folder of another machine or user has
-other seals; it is used only after `trust`, which checks digests and seals it anew.
+The key is stored apart, in the cache of the user. A folder of another machine or user
+has other seals; it is used only after `trust`, which checks digests and renews the
+seals.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ from fallow.core.errors import FallowError
 
 MAGIC = b"FALLOWP2"
 SEAL = "seal"
-"""The file that says whose folder it is."""
+"""The file that marks the folder as that of this user."""
 PROGRAMS = "programs"
 _SIZE = hashlib.sha256().digest_size
 

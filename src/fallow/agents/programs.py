@@ -1,9 +1,9 @@
 """The compiled programs of a fleet: an agent's functions mapped over branches.
 
 Branches are held in shards. On an accelerator there is one, and all its branches are
-computed at once. A processor gains nothing from that and has slow products of many
-small matrices, so there every branch is a shard of its own, as many computed at a time
-as there are cores, and a branch's numbers do not depend on the others to the last bit.
+computed at once. A CPU gains nothing from that, and its products of many small matrices
+are slow. There every branch is one shard, as many shards run at a time as there are
+cores, and the numbers of a branch are bit-identical whatever the other branches are.
 """
 
 import os
@@ -34,13 +34,13 @@ T = TypeVar("T")
 
 
 class Actions(NamedTuple):
-    """What R branches do next in W worlds each; reading an array waits for it."""
+    """Next actions of R branches in W worlds each; reading an array waits for it."""
 
     shards: list[Acted]
 
     @classmethod
     def under_way(cls, shards: list[Acted]) -> "Actions":
-        """Of programs just started; what they find comes to the host by itself."""
+        """Results of programs just started, copied to the host in the background."""
         for shard in shards:
             for array in (shard.action, shard.mean, shard.std):
                 array.copy_to_host_async()
@@ -61,7 +61,7 @@ class Actions(NamedTuple):
 
     @property
     def carry(self) -> Shards:
-        """What is remembered, on the device."""
+        """The carry, on the device."""
         return [shard.carry for shard in self.shards]
 
 
@@ -116,7 +116,7 @@ class Programs:
         return self.sharded([self._agent.initial_carry(n_worlds)] * self.n_branches)
 
     def branch(self, shards: Shards, index: int) -> Any:
-        """What a branch has in `shards`, without the leading axis."""
+        """The part of a branch in `shards`, without the leading axis."""
         size = self._slices[0].stop
         return jax.tree.map(lambda x: x[index % size], shards[index // size])
 
@@ -128,7 +128,7 @@ class Programs:
         ]
 
     def copied(self, state: Shards) -> Shards:
-        """A state that later updates leave as it is."""
+        """A copy that later updates do not change."""
         return [self._copied(leaves) for leaves in state]
 
     def tree(self, leaves: Leaves) -> State:
@@ -144,7 +144,7 @@ class Programs:
         count: int,
         explore: bool,
     ) -> Actions:
-        """What all branches do next; randomness by `count`. Does not wait for it."""
+        """Start the next actions of all branches; randomness by `count`."""
         purpose = "acting" if explore else "evaluation"
         seen, begins = observation.astype(np.float32), is_first.copy()
 
@@ -286,7 +286,7 @@ class Programs:
 
 
 def _chosen(is_active: jax.Array, after: T, before: T) -> T:
-    """What a branch has after an update, if it had one."""
+    """The state of a branch after an update, if it had one."""
     return jax.tree.map(partial(jnp.where, is_active), after, before)
 
 

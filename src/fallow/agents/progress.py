@@ -8,7 +8,7 @@ import numpy as np
 
 
 class EvaluationResult(NamedTuple):
-    """What an evaluation gave."""
+    """The result of an evaluation."""
 
     frame: int
     """At which it began."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from fallow.agents.fleet import Fleet
+from fallow.core.legacy import ALGORITHM
 from fallow.core.records import NO_REGIME
 from fallow.core.results import Label, ResultRow, read_results, write_results
 from fallow.replay.ledger import FREE, Ledger
@@ -42,7 +43,7 @@ class ResultTable:
                 frame=fleet.frame,
                 branch_frame=fleet.frame - self._begin_frame,
                 regime=int(fleet.worlds.regime[index]),
-                updates=int(fleet.updates[index]),
+                updates=int(fleet.learners.updates[index]),
                 auc=ledger_auc(
                     fleet.buffer.ledgers[index], int(fleet.worlds.regime[index])
                 ),
@@ -79,7 +80,7 @@ class ResultTable:
         """
         n = len(self._labels)
         return [
-            replace(row, **asdict(self._labels[index % n]))
+            replace(row, **asdict(self._labels[index % n]), algorithm=ALGORITHM)
             for index, row in enumerate(rows[: len(rows) // n * n])
         ]
 
@@ -97,8 +98,8 @@ def ledger_auc(ledger: Ledger, regime_now: int) -> float | None:
     # an episode's first row is an observation that no transition led to
     has_steps = episodes.stop - episodes.start > 1
     world, first = episodes.world[has_steps], episodes.start[has_steps] + 1
-    start = ledger.time_of(world, first)
-    end = ledger.time_of(world, episodes.stop[has_steps] - 1) + 1
+    start = ledger.times.time_of(world, first)
+    end = ledger.times.time_of(world, episodes.stop[has_steps] - 1) + 1
     return interval_auc(start, end, labels[has_steps] != regime_now)
 
 

@@ -12,6 +12,7 @@ from fallow.agents.progress import OnProgress, Progress
 from fallow.agents.training import Phase, resume, train_until
 from fallow.core import files, legacy, options
 from fallow.core.errors import FallowError
+from fallow.core.legacy import ALGORITHM
 from fallow.core.lock import lock
 from fallow.core.records import Branch
 from fallow.core.results import Label, read_results, write_results
@@ -26,7 +27,7 @@ RUN_FILE, LOCK_FILE = "run.json", "lock"
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What to train; saved with its results as `run.json`."""
+    """A training run; saved with its results as `run.json`."""
 
     task: str
     agent: str
@@ -44,7 +45,7 @@ class Run:
     offset_frames: int = 0
     """Evaluations come at multiples of `evaluate_frames` plus this, the first above 0.
     """
-    algorithm: int = 2
+    algorithm: int = ALGORITHM
     """Version of what conditions and rules mean; see `core.legacy`."""
 
     def __post_init__(self) -> None:
@@ -77,8 +78,7 @@ class Run:
             raise FallowError(f"there is no run at {folder}: it has no {RUN_FILE}")
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if "algorithm" not in content:
-                content = _of_algorithm_1(content)
+            content = _modern(content)
             branches = tuple(Branch(**branch) for branch in content.pop("branches"))
             return cls(branches=branches, **content)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -119,16 +119,22 @@ class Run:
             )
 
 
-def _of_algorithm_1(content: dict[str, Any]) -> dict[str, Any]:
-    """A run of algorithm 1 with the defaults of then written out."""
-    n_actuators = len(TASKS[content["task"]].body.actuator_velocity)
-    branches = [
-        branch | {"condition": legacy.condition(branch["condition"], n_actuators)}
-        for branch in content["branches"]
-    ]
-    half = content.get("evaluate_frames", Run.evaluate_frames) // 2
-    added = {"offset_frames": half, "algorithm": 1, "branches": branches}
-    return content | added
+def _modern(content: dict[str, Any]) -> dict[str, Any]:
+    """A run of an earlier algorithm with the defaults of then written out."""
+    algorithm = content.get("algorithm", 1)
+    if algorithm not in legacy.WITH_CHUNKS:
+        return content
+    branches = [b | {"rule": legacy.rule(b["rule"])} for b in content["branches"]]
+    added: dict[str, Any] = {"algorithm": ALGORITHM}
+    if algorithm == 1:
+        n_actuators = len(TASKS[content["task"]].body.actuator_velocity)
+        branches = [
+            branch | {"condition": legacy.condition(branch["condition"], n_actuators)}
+            for branch in branches
+        ]
+        half = content.get("evaluate_frames", Run.evaluate_frames) // 2
+        added["offset_frames"] = half
+    return content | added | {"branches": branches}
 
 
 class DamagedRun(FallowError):

@@ -23,6 +23,7 @@ from fallow.core.results import Label
 
 CHECKPOINT, HISTORIES = "checkpoint", "histories"
 """Folders next to a fleet's table."""
+STOPPING = "stopping after this step; Ctrl-C again stops at once"
 REPORT_STEPS = 100
 """Steps between two reports of progress."""
 
@@ -91,7 +92,7 @@ def train_until(
         if phase.histories and not fleet.recorders:
             shutil.rmtree(folder / HISTORIES, ignore_errors=True)  # of a killed start
             fleet.record(folder / HISTORIES)
-        with _interruptions() as stop:
+        with _interruptions(on_progress) as stop:
             _train_loop(phase, fleet, results, folder / CHECKPOINT, on_progress, stop)
         write_beliefs(fleet, folder)
     finally:
@@ -109,8 +110,8 @@ def _as_damaged() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _interruptions() -> Iterator[threading.Event]:
-    """Let a first Ctrl-C wait until a step is done; a second one acts at once."""
+def _interruptions(on_progress: OnProgress) -> Iterator[threading.Event]:
+    """Delay a first Ctrl-C until a step is done; a second one acts immediately."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -120,6 +121,7 @@ def _interruptions() -> Iterator[threading.Event]:
     def handle(*_: object) -> None:
         stop.set()
         signal.signal(signal.SIGINT, before)
+        on_progress(Progress(0, 0, 0, 0.0, message=STOPPING))
 
     signal.signal(signal.SIGINT, handle)
     try:
@@ -153,9 +155,13 @@ def _train_loop(
             save_is_due = False
         if fleet.n_steps % REPORT_STEPS == 0:
             on_progress(_progress(phase, fleet, lately.since_last()))
-    jax.block_until_ready(fleet.state)
+    jax.block_until_ready(fleet.learners.state)
     evaluations.finish()
     _save(fleet, where)
+    if fleet.n_steps % REPORT_STEPS:
+        on_progress(_progress(phase, fleet, lately.since_last()))
+    if stop.is_set():  # a phase may follow
+        raise Interrupted(f"stopped at frame {fleet.frame:,} of each branch")
 
 
 def _progress(
@@ -164,8 +170,8 @@ def _progress(
     updates_per_s: float,
     evaluation: EvaluationResult | None = None,
 ) -> Progress:
-    place = (fleet.frame, phase.until_frame, fleet.n_updates, updates_per_s)
-    return Progress(*place, evaluation, fleet.metrics, dict(fleet.clock.seconds))
+    place = (fleet.frame, phase.until_frame, fleet.learners.n_updates, updates_per_s)
+    return Progress(*place, evaluation, fleet.learners.metrics, fleet.seconds)
 
 
 class _Evaluations:
@@ -217,11 +223,11 @@ class _Pace:
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
-        self._began, self._done = time.perf_counter(), fleet.n_updates
+        self._began, self._done = time.perf_counter(), fleet.learners.n_updates
 
     def since_last(self) -> float:
         """Since the last call, or since construction."""
-        now, n_updates = time.perf_counter(), self._fleet.n_updates
+        now, n_updates = time.perf_counter(), self._fleet.learners.n_updates
         made = (n_updates - self._done) * len(self._fleet.branches)
         rate = made / max(now - self._began, 1e-9)
         self._began, self._done = now, n_updates

@@ -1,4 +1,4 @@
-"""What a plan must hold: names that exist and numbers that are possible."""
+"""Checks of a plan: names exist and numbers are possible."""
 
 import re
 from collections import Counter
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fallow.agents import AGENTS
 from fallow.core import options
 from fallow.core.errors import FallowError
+from fallow.core.text import counted
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.tasks import ACTION_REPEAT, EPISODE_FRAMES, TASKS
 from fallow.replay.ledger import MAX_TRANSITIONS, Ledger
@@ -33,7 +34,7 @@ LIMITS = {
 """The smallest and the largest value of every number of a plan."""
 TEXTS = ("name", "preset", "device")
 MAX_BRANCHES = 100_000
-"""Of a plan; more is a slip of the hand."""
+"""Of a plan; more is taken for a typing error."""
 
 
 def check_cell(cell: "Cell") -> None:
@@ -144,21 +145,14 @@ def _check_lengths(plan: "Plan", cell: "Cell", owner: str) -> None:
     if plan.trunk_frames % episodes:
         raise FallowError(
             f"{owner}: trunk_frames is {plan.trunk_frames:,}; {cell.agent} has "
-            f"{n_worlds} worlds, so their episodes end at multiples of {episodes:,}: "
-            "choose one of these"
+            f"{counted(n_worlds, 'world')}, so episodes end at multiples of "
+            f"{episodes:,}: choose one of these"
         )
-    check_grid(owner, cell.agent, plan.preset, plan.offset_frames, plan.evaluate_frames)
-
-
-def check_grid(
-    owner: str, agent: str, preset: str, offset_frames: int, evaluate_frames: int
-) -> None:
-    """Raise if evaluations would fall between two steps of an agent's worlds."""
-    step = n_worlds_of(agent, preset) * ACTION_REPEAT
-    if offset_frames % step:
+    step = n_worlds * ACTION_REPEAT
+    if plan.offset_frames % step:  # evaluations would fall between two steps
         raise FallowError(
-            f"{owner}: offset_frames is {offset_frames:,}; a step of {agent}'s worlds "
-            f"is {step} frames, so give a multiple of that"
+            f"{owner}: offset_frames is {plan.offset_frames:,}; a step of "
+            f"{cell.agent}'s worlds is {step} frames, so give a multiple of that"
         )
 
 

@@ -51,7 +51,7 @@ def run_study(
     address: str | None = None,
     trunks: str | Path | None = None,
 ) -> Study:
-    """Run a study, or what is left of it.
+    """Run a study, or resume it.
 
     Args:
         plan: what to run.

@@ -1,14 +1,15 @@
-"""An estimate of what a study takes, before anything is trained."""
+"""An estimate of the time and memory of a study, before anything is trained."""
 
 import time
 from dataclasses import dataclass
 
 from fallow.core.errors import FallowError
+from fallow.core.text import counted
 from fallow.study.fleets import PlannedFleet, check_fit, fleets_of
 from fallow.study.plan import Plan
 
 PROCESSOR_SHARE = 0.25
-"""Of a processor's rate in large matrix products, what an update reaches."""
+"""Share of a CPU's rate in large matrix products that an update reaches."""
 ACCELERATOR_SHARE = 0.13
 """The same of an accelerator (benchmarks/fleet.md: 80 branches of lean, 14 %)."""
 LEAST_UPDATE_S = 1 / 150
@@ -24,7 +25,7 @@ class PlanEstimate:
     plan: Plan
     fleets: tuple[PlannedFleet, ...]
     updates: int
-    """Of all trunks and branches."""
+    """Of all trunks, prefixes and branches."""
     seconds: float
     """For learning on this machine, roughly; worlds and evaluations come on top."""
     device: str
@@ -42,15 +43,25 @@ class PlanEstimate:
             f"{', '.join(str(seed) for seed in plan.seeds)}",
             f"branches   {len(plan.branches())}",
             f"trunks     {len(plan.trunks())}",
+            *self._prefixes(),
             f"evaluated  {_grid(plan)}",
             f"fleets     {len(self.fleets)}: "
             + ", ".join(str(len(fleet.branches)) for fleet in self.fleets)
             + f" branches, for device '{plan.device}'",
             f"updates    {self.updates:,}",
             f"memory     {self.largest_bytes / 2**30:.1f} GiB, the largest fleet",
-            f"time       about {in_words(self.seconds)} of learning on this machine "
-            f"({self.device})",
+            f"time       about {duration_text(self.seconds)} of learning on this "
+            f"machine ({self.device})",
             *self._remark(),
+        ]
+
+    def _prefixes(self) -> list[str]:
+        shared = [len(f.prefixes) for f in self.fleets if f.cost.prefix_updates]
+        if not shared:
+            return []
+        return [
+            f"prefixes   {sum(shared)}: before the change at branch frame "
+            f"{self.plan.shift_frame:,}, one for all conditions of a rule"
         ]
 
     def _remark(self) -> list[str]:
@@ -63,9 +74,12 @@ class PlanEstimate:
 
 def _grid(plan: Plan) -> str:
     """Branch frames of the evaluations, and those whose mean is J."""
-    every, counted = plan.evaluation_frames, plan.return_frames
-    text = f"{plan.n_episodes} episodes at {len(every)} branch frames, {_span(every)}"
-    return f"{text}; J is the mean of {len(counted)}, {_span(counted)}"
+    every, averaged = plan.evaluation_frames, plan.return_frames
+    text = f"{counted(plan.n_episodes, 'episode')} at "
+    text += f"{counted(len(every), 'branch frame')}, {_span(every)}; J is "
+    if len(averaged) == 1:
+        return text + f"the one at {_span(averaged)}"
+    return text + f"the mean of {len(averaged)}, {_span(averaged)}"
 
 
 def _span(frames: tuple[int, ...]) -> str:
@@ -88,10 +102,8 @@ def estimate(plan: Plan) -> PlanEstimate:
     for fleet in fleets:
         new = [trunk for trunk in fleet.trunks if trunk.id not in seen]
         seen |= {trunk.id for trunk in new}
-        for company, n_updates in (
-            (len(new), fleet.cost.trunk_updates),
-            (len(fleet.branches), fleet.cost.branch_updates),
-        ):
+        trunks = ("trunks", len(new), fleet.cost.trunk_updates)
+        for _, company, n_updates in (trunks, *fleet.stages()[1:]):
             update_s = company * fleet.cost.update_flops / (share * rate)
             seconds += n_updates * max(update_s, least_s if company else 0.0)
             updates += n_updates * company
@@ -117,7 +129,7 @@ def operations_per_s() -> float:
     return 2 * SIZE**3 * ROUNDS / (time.perf_counter() - began)
 
 
-def in_words(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """A duration in its largest sensible unit."""
     for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 1.5 * size:

@@ -85,12 +85,10 @@ class SelectorResult:
     changes: tuple[Change, ...]
     n_false: int
     """Changes found where none was."""
-    labels_right: float | None
-    """Share of episodes whose label, stale or fresh at the end, is the true one."""
     advantage: float | None
-    """That seed's D; None where a branch has no J."""
+    """D of that seed; None where a branch has no J."""
     notes: tuple[str, ...] = ()
-    """What a reader should know of how the histories were read."""
+    """Notes on how the histories were read."""
 
     @property
     def chosen(self) -> str:
@@ -126,16 +124,12 @@ class Agreement:
     """None: all histories in which the body changed."""
     n_right: int
     n: int
-    """Histories that were evaluated and have a better rule."""
-    n_undecided: int
-    """Those without: unreadable, without D, or with a D of exactly 0."""
+    """Histories that have a better rule: readable, and D is known and not 0."""
 
 
 def evaluate(
     cases: Iterable[SelectorCase],
     returns: Returns,
-    variant: str = "joint",
-    scale: str = "mad",
     cut_episodes: Mapping[str, int] = CUT_EPISODES,
 ) -> list[SelectorResult | UnreadHistory]:
     """Evaluate every history; one that cannot be read is returned with the reason."""
@@ -144,34 +138,28 @@ def evaluate(
         cut = cut_episodes.get(case.setting.condition)
         try:
             log = read_joined(case.trunk_history, case.branch_history, cut)
-            found.append(
-                evaluate_case(case, log, advantage(returns, case), variant, scale)
-            )
+            found.append(evaluate_case(case, log, advantage(returns, case)))
         except (FallowError, OSError) as error:
             found.append(UnreadHistory(case, str(error)))
     return found
 
 
 def evaluate_case(
-    case: SelectorCase,
-    log: Log,
-    advantage: float | None,
-    variant: str = "joint",
-    scale: str = "mad",
+    case: SelectorCase, log: Log, advantage: float | None
 ) -> SelectorResult:
     """Run the selector on a full history and compare it with the truth and D.
 
     Raises:
         FallowError: too few episodes, or no actions.
     """
-    decision, truth = decide(log, variant, scale), truth_of(log)
+    decision, truth = decide(log), truth_of(log)
     true = () if truth is None else truth.change_points
     points = decision.change_points
     changes = tuple(
         Change(
             episode=at,
             error=location_error(points, at),
-            delay=decision_delay(decision.response, at, scale, FOUND_WITHIN),
+            delay=decision_delay(decision.response, at, FOUND_WITHIN),
         )
         for at in true
     )
@@ -182,7 +170,6 @@ def evaluate_case(
         truth=truth,
         changes=changes,
         n_false=n_false(points, true, FOUND_WITHIN),
-        labels_right=_labels_right(log, decision),
         advantage=advantage,
         notes=log.notes,
     )
@@ -222,20 +209,13 @@ def without_any_one(bar: Agreement) -> tuple[int, int]:
     return max(bar.n_right - 1, 0), min(bar.n_right, bar.n - 1)
 
 
-def _labels_right(log: Log, decision: Decision) -> float | None:
-    if log.regime is None:
-        return None
-    return float((decision.stale == (log.regime != log.regime[-1])).mean())
-
-
 def _bar(
     results: Sequence[SelectorResult | UnreadHistory], condition: str | None
 ) -> Agreement:
     counted = [r for r in results if is_in(r.case.setting.condition, condition)]
-    verdicts = [r.right if isinstance(r, SelectorResult) else None for r in counted]
-    n = sum(right is not None for right in verdicts)
-    n_right = sum(right is True for right in verdicts)
-    return Agreement(condition, n_right, n, len(counted) - n)
+    verdicts = [r.right for r in counted if isinstance(r, SelectorResult)]
+    decided = [right for right in verdicts if right is not None]
+    return Agreement(condition, sum(decided), len(decided))
 
 
 def is_in(condition: str, bar: str | None) -> bool:

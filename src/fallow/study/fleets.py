@@ -1,30 +1,40 @@
-"""Which branches are trained together, and what that costs.
+"""Which branches are trained together, and the cost of each fleet.
 
-Company changes rounding on an accelerator, so the fleets are saved with the plan.
-They are split by seed only: whatever is compared was trained in one program. There,
-all cells of one agent on one task share a fleet, whatever their trunks.
+On an accelerator rounding depends on which branches share a fleet, so the fleets are
+saved with the plan. They are split by seed only, so compared branches are trained in
+one program. There, all cells of one agent on one task share a fleet, whatever their
+trunks.
+
+Until the body changes, branches of one trunk and one rule are the same run. A fleet
+trains that *prefix* once for all their conditions.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from fallow.core.errors import FallowError
+from fallow.dynamics.conditions import Condition
 from fallow.dynamics.tasks import ACTION_REPEAT
+from fallow.study.checks import n_worlds_of
 from fallow.study.devices import GIB, HERE, named_bytes
 from fallow.study.plan import Cell, Plan, PlannedBranch, PlannedTrunk, identity
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one trunk and one branch of a cell take."""
+    """The cost of one trunk and one branch of a cell."""
 
     trunk_updates: int
     branch_updates: int
     branch_bytes: int
     """Device memory of a branch."""
     update_flops: float
+    prefix_updates: int = 0
+    """Of the branch's updates, those before the change, made once for all branches of
+    one prefix; 0: every branch makes its own, as studies of earlier versions do."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +46,45 @@ class PlannedFleet:
     branches: tuple[PlannedBranch, ...]
     cost: Cost
 
+    @cached_property
+    def prefixes(self) -> tuple[PlannedBranch, ...]:
+        """The first branch of every prefix, which stands for all that share it."""
+        found: dict[Any, PlannedBranch] = {}
+        for branch in self.branches:
+            found.setdefault(_prefix_key(branch), branch)
+        return tuple(found.values())
+
+    def prefix_of(self, branch: PlannedBranch) -> int:
+        """Index of a branch's prefix."""
+        keys = [_prefix_key(prefix) for prefix in self.prefixes]
+        return keys.index(_prefix_key(branch))
+
+    def stages(self) -> tuple[tuple[str, int, int], ...]:
+        """What it trains in turn: name, how many together, updates of each."""
+        cost = self.cost
+        after = cost.branch_updates - cost.prefix_updates
+        shared = ("prefixes", len(self.prefixes), cost.prefix_updates)
+        return (
+            ("trunks", len(self.trunks), cost.trunk_updates),
+            *([shared] if cost.prefix_updates else []),
+            ("branches", len(self.branches), after),
+        )
+
     @property
     def n_updates(self) -> int:
-        """Of all its branches, without trunks."""
-        return self.cost.branch_updates * len(self.branches)
+        """Of all its prefixes and branches, without trunks."""
+        return sum(company * each for _, company, each in self.stages()[1:])
 
     @property
     def n_bytes(self) -> int:
         """Device memory of the fleet."""
         return self.cost.branch_bytes * len(self.branches)
+
+
+def _prefix_key(branch: PlannedBranch) -> tuple[Any, ...]:
+    """Equal for branches that are the same run until their conditions change."""
+    condition = Condition.parse(branch.world_condition)
+    return branch.trunk, branch.rule, condition.regime(0)
 
 
 def fleets_of(plan: Plan) -> tuple[PlannedFleet, ...]:
@@ -79,12 +119,24 @@ def cost_of(plan: Plan, cell: Cell) -> Cost:
     agent = build_agent(cell.task, cell.agent, plan.preset)
     trunk = updates_until(agent.schedule, plan.trunk_frames)
     total = updates_until(agent.schedule, plan.trunk_frames + plan.branch_frames)
+    shared = updates_until(agent.schedule, prefix_end(plan, cell.agent))
     return Cost(
         trunk_updates=trunk,
         branch_updates=total - trunk,
         branch_bytes=memory.branch_bytes(agent, plan.capacity_transitions),
         update_flops=agent.update_flops(),
+        prefix_updates=shared - trunk,
     )
+
+
+def prefix_end(plan: Plan, agent: str) -> int:
+    """Frame of the agent's clock at which prefixes end: the last before the change.
+
+    The step that reaches the change already belongs to the branches.
+    """
+    step = n_worlds_of(agent, plan.preset) * ACTION_REPEAT
+    change = plan.trunk_frames + plan.shift_frame
+    return max((change - 1) // step * step, plan.trunk_frames)
 
 
 def updates_until(schedule: Any, frame: int) -> int:
@@ -108,7 +160,7 @@ def device_bytes(plan: Plan) -> int:
 
 
 def _usable_bytes(plan: Plan) -> float:
-    """What fleets may plan with of that."""
+    """The part of that memory which fleets may use."""
     from fallow.agents.memory import USABLE
 
     return USABLE * device_bytes(plan)
@@ -156,7 +208,7 @@ def _fleet(
     branches = tuple(
         branch for cell in cells for branch in plan.branches_of(cell, seeds)
     )
-    return PlannedFleet(
+    fleet = PlannedFleet(
         id=identity("fleet", {"branches": [branch.id for branch in branches]}),
         trunks=tuple(
             dict.fromkeys(plan.trunk(cell, seed) for cell in cells for seed in seeds)
@@ -164,3 +216,6 @@ def _fleet(
         branches=branches,
         cost=cost,
     )
+    if len(fleet.prefixes) < len(branches):
+        return fleet
+    return replace(fleet, cost=replace(cost, prefix_updates=0))  # nothing is shared

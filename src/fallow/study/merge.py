@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from fallow.core.errors import FallowError
-from fallow.study.plan import PLAN_FILE
 from fallow.study.store import (
     Study,
     difference,
     is_done,
     link,
     new_folder,
-    read_json,
     read_study,
     write_plan,
 )
@@ -47,8 +45,9 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> Study:
         branches,
         tuple(fleets),
         out.parent / "trunks",
+        _made_with(parts),
     )
-    write_plan(study, _made_with(parts))
+    write_plan(study)
     copy_tables(parts, study)
     for part in parts:
         for history in (part.folder / "histories").glob("*.fallow"):
@@ -69,18 +68,17 @@ def _ordered(planned: Sequence[Any], found: Sequence[Any]) -> tuple[Any, ...]:
 
 def _made_with(parts: Sequence[Study]) -> dict[str, Any]:
     """What made the parts; where they differ, all of it, in their order."""
-    contents = [read_json(part.folder / PLAN_FILE) for part in parts]
 
     def all_of(found: Iterable[str | None]) -> str | None:
         return ", ".join(dict.fromkeys(value for value in found if value)) or None
 
-    all_versions = [content.get("versions", {}) for content in contents]
+    all_versions = [part.made_with.get("versions") or {} for part in parts]
     names = dict.fromkeys(name for versions in all_versions for name in versions)
     return {
         "versions": {
             n: all_of(versions.get(n) for versions in all_versions) for n in names
         },
-        "git_commit": all_of(content.get("git_commit") for content in contents),
+        "git_commit": all_of(part.made_with.get("git_commit") for part in parts),
     }
 
 
@@ -91,7 +89,7 @@ def _check(parts: Sequence[Study]) -> None:
         same = dataclasses.replace(part.plan, seeds=first.plan.seeds)
         if same != first.plan:
             raise FallowError(
-                f"{first.folder} and {part.folder} are no parts of one plan: "
+                f"{part.folder} is not a part of the same plan as {first.folder}: "
                 f"{difference(first.plan, same)}"
             )
         for seed in part.plan.seeds:

@@ -100,23 +100,30 @@ _add(
     ),
     seeds=(5, 6, 7, 8, 9),
 )
-# for two cores in minutes; an episode is 1,000 frames of this agent
+# for two cores in minutes, its trunks come with the package (tools/demo_trunks.py); an
+# episode is 1,000 frames of this agent
 _add(
-    "demo",  # the change comes at once, so that enough of the little is after it
+    "demo",  # one change that contradicts old data, one that returns to it
     Cell(
         "cartpole-swingup",
         "tdmpc",
-        ("gain", "recurring:period_frames=1000"),
-        ("passive", "recency:window_transitions=1000"),
+        ("reversal",),
+        ("passive", "reset", "adaptive:kappa_transitions=50"),
     ),
-    preset="tiny",
-    seeds=(0, 1, 2),
-    trunk_frames=3_000,
-    branch_frames=2_000,
+    Cell(
+        "cartpole-swingup",
+        "tdmpc",
+        ("recurring:period_frames=1000",),
+        ("passive", "reset"),
+    ),
+    preset="tiny:batch=32",
+    seeds=(4, 5, 6),
+    trunk_frames=20_000,
+    branch_frames=5_000,
     shift_frame=0,
     evaluate_frames=1_000,
     n_episodes=1,
-    save_frames=3_000,
+    save_frames=5_000,
     capacity_transitions=20_000,
     seeds_per_fleet=3,  # so that little is compiled
 )
@@ -136,6 +143,11 @@ def find_plan(name: str, preset: str | None = None, seeds: str | None = None) ->
     elif is_file or name in STUDIES:
         plan = read_toml(name) if is_file else STUDIES[name]
     else:
+        if (Path(name) / PLAN_FILE).is_file():
+            raise FallowError(
+                f"{name} is the folder of a study; resume it with: fallow study "
+                f"--resume {name}"
+            )
         error = unknown("study", name, STUDIES)
         raise FallowError(f"{error}; or give a .toml file")
     if preset is not None:

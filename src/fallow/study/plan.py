@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fallow.agents import AGENTS
-from fallow.core import options, seeds
+from fallow.core import legacy, options, seeds
 from fallow.core.errors import FallowError, unknown
 from fallow.core.legacy import ALGORITHM
 from fallow.core.results import Label
@@ -63,7 +63,7 @@ class PlannedTrunk:
     preset: str
     seed: int
     training_seed: int
-    """What its randomness derives from; the seed itself in the first set."""
+    """The seed of its randomness; the seed itself in the first set."""
     trunk_set: str
     id: str
 
@@ -79,7 +79,7 @@ class PlannedBranch(Label):
 
     @property
     def label(self) -> Label:
-        """What its rows are called."""
+        """The columns that name its rows."""
         names = (field.name for field in dataclasses.fields(Label))
         return Label(*(getattr(self, name) for name in names))
 
@@ -227,22 +227,21 @@ class Plan:
         Raises:
             FallowError: there is none, or it cannot be read.
         """
-        path = Path(folder) / PLAN_FILE
-        if not path.is_file():
-            raise FallowError(f"there is no study at {folder}: it has no {PLAN_FILE}")
+        return cls.of_file(read_plan_file(folder), folder)
+
+    @classmethod
+    def of_file(cls, file: dict[str, Any], folder: str | Path) -> "Plan":
+        """The plan in what `read_plan_file` returned for a folder."""
         try:
-            file = json.loads(path.read_text(encoding="utf-8"))
             content = file["plan"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise FallowError(
-                f"{path} is damaged; restore it from a copy, or begin in another folder"
-            ) from None
-        try:
-            if file.get("algorithm", 1) == 1:
+            algorithm = file.get("algorithm", 1)
+            if algorithm == 1:
                 content = _of_algorithm_1(content)
+            if algorithm in legacy.WITH_CHUNKS:
+                content = _with_chunks(content)
             return cls.from_content(content)
         except FallowError as error:
-            raise FallowError(f"{path}: {error}") from None
+            raise FallowError(f"{Path(folder) / PLAN_FILE}: {error}") from None
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> "Plan":
@@ -267,11 +266,47 @@ class Plan:
         return dataclasses.asdict(self)
 
 
+def read_plan_file(folder: str | Path) -> dict[str, Any]:
+    """The content of a study's plan.json: plan, ids, fleets and what made it.
+
+    Raises:
+        FallowError: there is none, or it cannot be read.
+    """
+    path = Path(folder) / PLAN_FILE
+    if not path.is_file():
+        raise FallowError(f"there is no study at {folder}: it has no {PLAN_FILE}")
+    try:
+        file = json.loads(path.read_text(encoding="utf-8"))
+        _ = file["plan"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise FallowError(
+            f"{path} is damaged; restore it from a copy, or begin in another folder"
+        ) from None
+    return dict(file)
+
+
+def _has_cells(content: Any) -> bool:
+    """Whether a plan can be read so far; others are reported later."""
+    if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
+        return False
+    return all(isinstance(cell, dict) for cell in content["cells"])
+
+
+def _with_chunks(content: Any) -> Any:
+    """A plan of algorithm 1 or 2, whose reservoirs keep chunks."""
+    if not _has_cells(content):
+        return content
+    cells = []
+    for cell in content["cells"]:
+        _check_lists(cell)
+        rules = [legacy.rule(text) for text in cell.get("rules", Cell.rules)]
+        cells.append(cell | {"rules": rules})
+    return content | {"cells": cells}
+
+
 def _of_algorithm_1(content: Any) -> Any:
     """A plan of algorithm 1 with the defaults of then written out."""
-    if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
-        return content
-    if not all(isinstance(cell, dict) for cell in content["cells"]):
+    if not _has_cells(content):
         return content
     every = content.get("evaluate_frames", Plan.evaluate_frames)
     options.check_int("a study", "evaluate_frames", every, at_least=1)

@@ -11,7 +11,7 @@ PACKAGES = ("jax", "jaxlib", "mujoco", "numpy", "optax", "equinox")
 
 
 def versions() -> dict[str, str]:
-    """What this runs with."""
+    """Versions of the software in use."""
     found = {"fallow": fallow.__version__, "python": platform.python_version()}
     for name in PACKAGES:
         try:

@@ -1,6 +1,7 @@
 """One model of a study: its plan, its rows and its histories.
 
-Status, tables, figures, pages and merging read this and nothing else of a folder.
+Tables, figures and pages read this and nothing else of a folder. Status, merging and
+sharing concern fleets and files; they read `store.Study`, from which this is made.
 """
 
 from collections.abc import Sequence
@@ -15,14 +16,14 @@ from fallow.core.errors import FallowError
 from fallow.core.results import ResultRow
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import SHIFT_FRAME
-from fallow.study.plan import PLAN_FILE, Plan, PlannedBranch
+from fallow.study.plan import PLAN_FILE, Plan, PlannedBranch, shifted
 from fallow.study.rows import read_rows
 from fallow.study.statistics import Returns, Setting, returns_of
-from fallow.study.store import TABLE, Study, is_done, read_json, read_study
+from fallow.study.store import TABLE, Study, is_done, read_study
 from fallow.study.tables import collect, joined
 
 RUN_FILE = "run.json"
-"""What `fallow train` leaves, which is no study."""
+"""The file of `fallow train`, whose folder is not a study."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class StudyResults:
     made_with: dict[str, Any] = field(default_factory=dict)
     """Versions and commit that made it."""
     beliefs: dict[str, tuple[Belief, ...]] = field(default_factory=dict)
-    """What trackers reported, by the id of a branch."""
+    """Reports of trackers, by the id of a branch."""
     until_frame: int | None = None
     """Since the branch point: later evaluations are left out; None: none are."""
     notes: tuple[str, ...] = ()
@@ -62,7 +63,7 @@ class StudyResults:
 
     @property
     def seeds(self) -> tuple[int, ...] | None:
-        """That should be there; None: there is no plan."""
+        """The expected seeds; None: there is no plan."""
         return None if self.plan is None else self.plan.seeds
 
     @property
@@ -97,17 +98,14 @@ class StudyResults:
     def condition(self, text: str) -> Condition | None:
         """A condition of the table, its change where the plan puts it.
 
-        One that says itself when it changes stays as it is. None where this version of
-        Fallow knows no such condition.
+        None where this version of Fallow knows no such condition.
         """
         try:
-            condition = Condition.parse(text)
+            if self.plan is not None:
+                text = shifted(text, self.plan.shift_frame)
+            return Condition.parse(text)
         except FallowError:
             return None
-        if condition.schedule.shift_frame != SHIFT_FRAME:
-            return condition
-        schedule = replace(condition.schedule, shift_frame=self.shift_frame)  # type: ignore[type-var]
-        return replace(condition, schedule=schedule)
 
     def setting(self, row: ResultRow | PlannedBranch) -> Setting:
         """Where a row or a branch is compared."""
@@ -129,17 +127,16 @@ def read_study_results(
     """
     folder = Path(folder)
     _check(folder)
-    plan_parts, plan_note = _planned(folder)
-    rows, table_note = _rows(folder)
+    study, plan_note = _study(folder)
+    rows, table_note = _rows(folder, study)
     histories = {p.stem: p for p in sorted(folder.glob("histories/*.fallow"))}
-    plan = plan_parts.get("plan")
     results = StudyResults(
-        name=folder.resolve().name if plan is None else plan.name,
+        name=folder.resolve().name if study is None else study.plan.name,
         folder=folder,
         rows=tuple(rows),
         histories=histories,
         notes=tuple(filter(None, (table_note, plan_note))),
-        **plan_parts,
+        **({} if study is None else _planned(study)),
     )
     return results if until_frame is None else _until(results, until_frame)
 
@@ -160,22 +157,25 @@ def _check(folder: Path) -> None:
         )
 
 
-def _planned(folder: Path) -> tuple[dict[str, Any], str]:
-    """Plan, branches and sets of trunks; without them a note on why."""
+def _study(folder: Path) -> tuple[Study | None, str]:
+    """The study as planned; without a plan, a note on why."""
     if not (folder / PLAN_FILE).exists():
-        return {}, f"{PLAN_FILE} is missing, so missing branches cannot be listed."
+        return None, f"{PLAN_FILE} is missing, so missing branches cannot be listed."
     try:
-        study = read_study(folder)
+        return read_study(folder), ""
     except FallowError as error:
-        return {}, f"Missing branches cannot be listed: {error}."
-    content = read_json(folder / PLAN_FILE)
+        return None, f"Missing branches cannot be listed: {error}."
+
+
+def _planned(study: Study) -> dict[str, Any]:
+    """The fields of the results that come from the plan."""
     return {
         "plan": study.plan,
         "branches": study.branches,
         "set_of_trunk": {trunk.id: trunk.trunk_set for trunk in study.trunks},
         "beliefs": _beliefs(study),
-        "made_with": {k: content.get(k) for k in ("versions", "git_commit")},
-    }, ""
+        "made_with": dict(study.made_with),
+    }
 
 
 def _beliefs(study: Study) -> dict[str, tuple[Belief, ...]]:
@@ -188,7 +188,7 @@ def _beliefs(study: Study) -> dict[str, tuple[Belief, ...]]:
     return found
 
 
-def _rows(folder: Path) -> tuple[list[ResultRow], str]:
+def _rows(folder: Path, study: Study | None) -> tuple[list[ResultRow], str]:
     """The rows; a damaged table is made again from those of the fleets."""
     if not (folder / TABLE).exists():
         return [], f"{TABLE} is not there yet: nothing was evaluated."
@@ -197,7 +197,7 @@ def _rows(folder: Path) -> tuple[list[ResultRow], str]:
         rows, error = read_rows(folder / TABLE, unfinished=torn), ""
     except FallowError as damage:
         rows, error = [], str(damage)
-    kept = _rows_of_fleets(folder)
+    kept = None if study is None else _rows_of_fleets(study)
     if error and not kept:
         raise FallowError(error)
     if not error and (kept is None or repr(kept) == repr(rows)):
@@ -206,17 +206,14 @@ def _rows(folder: Path) -> tuple[list[ResultRow], str]:
             f"The last line of {TABLE} is unfinished, left out." if torn else "",
         )
     aside = files.set_aside(folder / TABLE)
-    collect(read_study(folder))
+    if study is not None:
+        collect(study)
     why = error or f"{folder / TABLE} is not what the fleets wrote"
     return kept or [], f"{why}; set aside as {aside.name} and made again."
 
 
-def _rows_of_fleets(folder: Path) -> list[ResultRow] | None:
+def _rows_of_fleets(study: Study) -> list[ResultRow] | None:
     """The rows of all fleets, where all are done and their tables are unchanged."""
-    try:
-        study = read_study(folder)
-    except FallowError:
-        return None
     folders = [study.fleet_folder(fleet) for fleet in study.fleets]
     if not folders or not all(map(is_done, folders)):
         return None
@@ -257,7 +254,8 @@ def together(studies: Sequence[StudyResults]) -> StudyResults:
         ):
             raise FallowError(
                 f"{first.folder} and {other.folder} were evaluated at other frames "
-                f"after the change ({_ends(first)}, {_ends(other)}); report them apart"
+                f"after the change ({_ends(first)}, {_ends(other)}); report "
+                "them separately"
             )
     return replace(
         first,

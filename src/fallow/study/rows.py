@@ -1,30 +1,36 @@
 """Rows of results as studies read them, whatever version wrote the table."""
 
-import dataclasses
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from fallow.core import legacy
-from fallow.core.results import ResultRow, is_of_algorithm_1, read_results
+from fallow.core.legacy import ALGORITHM
+from fallow.core.results import ResultRow, read_results
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.tasks import TASKS
 
 
 def read_rows(path: str | Path, unfinished: bool = False) -> list[ResultRow]:
-    """The rows of a table; those of algorithm 1 with its defaults written out.
+    """The rows of a table; those of earlier algorithms with their defaults written out.
 
     Without a last line that has no end, if `unfinished`.
 
     Raises:
         FallowError: there is no table, or it is damaged.
     """
-    rows = read_results(path, unfinished)
-    if not is_of_algorithm_1(path):
-        return rows
-    return [
-        dataclasses.replace(row, condition=modern_condition(row.condition, row.task))
-        for row in rows
-    ]
+    return [_modern(row) for row in read_results(path, unfinished)]
+
+
+def _modern(row: ResultRow) -> ResultRow:
+    """A row in the texts of today."""
+    if row.algorithm not in legacy.WITH_CHUNKS:
+        return row
+    condition = row.condition
+    if row.algorithm == 1:
+        condition = modern_condition(condition, row.task)
+    rule = legacy.rule(row.rule)
+    return replace(row, condition=condition, rule=rule, algorithm=ALGORITHM)
 
 
 @cache

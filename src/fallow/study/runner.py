@@ -1,23 +1,27 @@
-"""One fleet of a study: its trunks, then its branches from them, until it is done."""
+"""One fleet of a study: its trunks, its prefixes, its branches, until it is done."""
 
 import dataclasses
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fallow.agents import checkpoints, training
-from fallow.agents.fleet import Fleet, LearningError, build_agent
+from fallow.agents.fleet import Fleet, build_agent
+from fallow.agents.learners import LearningError
 from fallow.agents.progress import Progress
 from fallow.core import arrayfile, files
 from fallow.core.errors import FallowError
 from fallow.core.lock import lock
 from fallow.core.records import Branch
+from fallow.core.results import Label
 from fallow.dynamics import PhysicsError
 from fallow.replay import replay_file as replay_saving
-from fallow.study.fleets import PlannedFleet
+from fallow.study import prefixes
+from fallow.study.fleets import PlannedFleet, prefix_end
+from fallow.study.plan import PlannedBranch
 from fallow.study.store import (
     DONE,
     FAILED,
@@ -44,7 +48,7 @@ class Event:
 
     fleet: PlannedFleet
     stage: str
-    """`trunks` or `branches`."""
+    """`trunks`, `prefixes` or `branches`."""
     progress: Progress
 
 
@@ -85,39 +89,75 @@ def run_fleet(study: Study, fleet: PlannedFleet, on_event: OnEvent) -> None:
         _finish(study, fleet)
 
 
+@dataclass(frozen=True)
+class _Stage:
+    """The prefixes of a fleet, or its branches."""
+
+    name: str
+    branches: tuple[PlannedBranch, ...]
+    folder: Path
+    until_frame: int
+
+
 def _train(study: Study, planned: PlannedFleet, on_event: OnEvent) -> None:
-    """Resume the branches of a fleet, or begin them from their trunks, and train."""
+    """Resume the branches of a fleet, or begin them from what is before, and train."""
     plan, folder = study.plan, study.fleet_folder(planned)
-    first = planned.branches[0]
+    last = plan.trunk_frames + plan.branch_frames
+    branches = _Stage("branches", planned.branches, folder, last)
+    if checkpoints.found(folder / training.CHECKPOINT) is None:
+        _trunks(study, planned, on_event)
+        _note_trunks(study, planned)
+        if planned.cost.prefix_updates:
+            _train_prefixes(study, planned, on_event)
+    _train_stage(study, planned, branches, on_event)
+
+
+def _train_prefixes(study: Study, planned: PlannedFleet, on_event: OnEvent) -> None:
+    """Train what branches share before the change, unless it is done."""
+    folder = prefixes.folder_of(study, planned)
+    if not is_done(folder):
+        until = prefix_end(study.plan, planned.branches[0].agent)
+        stage = _Stage("prefixes", planned.prefixes, folder, until)
+        _train_stage(study, planned, stage, on_event)
+        mark_done(folder)
+
+
+def _train_stage(
+    study: Study, planned: PlannedFleet, stage: _Stage, on_event: OnEvent
+) -> None:
+    plan, first = study.plan, stage.branches[0]
     agent = build_agent(first.task, first.agent, first.preset)
     branches = [
         Branch(branch.training_seed, branch.world_condition, branch.rule)
-        for branch in planned.branches
+        for branch in stage.branches
     ]
     phase = training.Phase(
-        plan.trunk_frames + plan.branch_frames,
+        stage.until_frame,
         plan.evaluate_frames,
         plan.n_episodes,
         plan.save_frames,
         begin_frame=plan.trunk_frames,
         offset_frames=plan.offset_frames,
     )
-    is_begun = checkpoints.found(folder / training.CHECKPOINT) is not None
-    if not is_begun:
-        _trunks(study, planned, on_event)
-        _note_trunks(study, planned)
     fleet = Fleet(first.task, agent, branches, plan.capacity_transitions)
-    if not training.resume(fleet, phase, folder):
-        _begin(study, planned, fleet)
-    fingerprints = _begun_from(study, planned)
-    labels = [
-        dataclasses.replace(branch.label, trunk_fingerprint=fingerprints[branch.trunk])
-        for branch in planned.branches
-    ]
-    note = f"branches: {len(branches)}; compiling, then training"
+    labels = _labels(study, planned, stage.branches)
+    if not training.resume(fleet, phase, stage.folder):
+        _begin(study, planned, stage, fleet, labels)
+    note = f"{stage.name}: {len(branches)}; compiling, then training"
     send_message(planned, on_event, note)
-    reporter = Reporter(study, planned, "branches", on_event)
-    training.train_until(fleet, phase, folder, labels, reporter)
+    reporter = Reporter(study, planned, stage.name, on_event)
+    training.train_until(fleet, phase, stage.folder, labels, reporter)
+
+
+def _labels(
+    study: Study, planned: PlannedFleet, branches: Sequence[PlannedBranch]
+) -> list[Label]:
+    """The columns that name rows of branches, with the training of their trunk."""
+    fingerprints = _begun_from(study, planned)
+    return [
+        dataclasses.replace(branch.label, trunk_fingerprint=fingerprints[branch.trunk])
+        for branch in branches
+    ]
 
 
 def _trunks(study: Study, fleet: PlannedFleet, on_event: OnEvent) -> None:
@@ -160,9 +200,21 @@ def _begun_from(study: Study, fleet: PlannedFleet) -> dict[str, str]:
     return {trunk.id: str(known.get(trunk.id, "")) for trunk in fleet.trunks}
 
 
-def _begin(study: Study, planned: PlannedFleet, fleet: Fleet) -> None:
-    """Start every branch from its trunk; samples are counted from here."""
-    places = [place_of(branch.trunk, study.store) for branch in planned.branches]
+def _begin(
+    study: Study,
+    planned: PlannedFleet,
+    stage: _Stage,
+    fleet: Fleet,
+    labels: Sequence[Label],
+) -> None:
+    """Start every branch from its prefix, or else from its trunk.
+
+    Samples are counted from the trunk on.
+    """
+    if stage.name == "branches" and planned.cost.prefix_updates:
+        prefixes.begin(study, planned, fleet, labels)
+        return
+    places = [place_of(branch.trunk, study.store) for branch in stage.branches]
     try:
         checkpoints.begin(fleet, places)
     except (ValueError, KeyError) as error:
@@ -212,7 +264,7 @@ def _finish(study: Study, fleet: PlannedFleet) -> None:
 
 def _clean_up(folder: Path) -> None:
     """Remove what a finished fleet no longer needs."""
-    for name in ("checkpoint", "histories"):
+    for name in ("checkpoint", "histories", prefixes.FOLDER):
         shutil.rmtree(folder / name, ignore_errors=True)
 
 
@@ -242,8 +294,7 @@ class Reporter:
             self._written_s = now_s
 
     def _write(self, progress: Progress, now_s: float) -> None:
-        is_trunks = self._stage == "trunks"
-        company = len(self._fleet.trunks if is_trunks else self._fleet.branches)
+        sizes = {stage: company for stage, company, _ in self._fleet.stages()}
         made = progress.n_updates - (self._first or 0)
         session_s = now_s - self._built_s
         self._spent[self._stage] = {"total": session_s, **progress.seconds}
@@ -254,7 +305,7 @@ class Reporter:
                 "frame": progress.frame,
                 "until_frame": progress.until_frame,
                 "n_updates": progress.n_updates,
-                "session_updates": made * company,
+                "session_updates": made * sizes[self._stage],
                 "session_s": now_s - self._began_s,
                 "spent_s": self._spent,
                 "time": time.time(),

@@ -1,11 +1,11 @@
-"""A small copy of a study to hand on: plan, tables, and what the estimator reads."""
+"""A small copy of a study for sharing: plan, tables, and what the estimator reads."""
 
+import dataclasses
 from pathlib import Path
 
 from fallow.logs.compact import compact
-from fallow.study.plan import PLAN_FILE
 from fallow.study.statistics import BASELINE
-from fallow.study.store import Study, new_folder, read_json, read_study, write_json
+from fallow.study.store import Study, new_folder, read_study, write_plan
 from fallow.study.tables import copy_tables
 
 
@@ -19,9 +19,9 @@ def share(folder: str | Path, out: str | Path) -> Study:
         FallowError: there is no study, a history is damaged, or `out` is not empty.
     """
     study, out = read_study(folder), new_folder(out)
-    content = read_json(study.folder / PLAN_FILE)
-    write_json(out / PLAN_FILE, content | {"store": None})
-    copy = read_study(out)
+    trunks = out.absolute().parent / "trunks"
+    copy = dataclasses.replace(study, folder=out, store=trunks)
+    write_plan(copy)
     copy_tables([study], copy)
     read = [branch.id for branch in study.branches if branch.rule == BASELINE]
     for name in (*(trunk.id for trunk in study.trunks), *read):

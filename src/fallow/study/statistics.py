@@ -3,11 +3,10 @@
     J = mean return over the evaluations after the shift
     D = J of one rule - J of another, of the same seed and trunk                 eq. (1)
 
-An evaluation at the very frame of the shift sees the new dynamics before anything was
-learned of them, and does not count. Pairs are found by seed and trunk as it was
-trained, never by the order of rows. A branch that did not
-give all its evaluations has no J: it is named in `missing` wherever it would have been
-counted, and in no mean.
+An evaluation at the frame of the shift sees the new dynamics before the agent has
+learned them, and does not count. Pairs are found by seed and trunk as it was
+trained, never by the order of rows. A branch without all its
+evaluations has no J: `missing` names it, and no mean includes it.
 """
 
 import math
@@ -29,7 +28,7 @@ MOST_FRAMES = 3
 
 @dataclass(frozen=True, order=True)
 class Setting:
-    """Where rules are compared."""
+    """A setting in which rules are compared."""
 
     task: str
     agent: str
@@ -70,7 +69,7 @@ class BranchReturn:
 
     @property
     def unit(self) -> Unit:
-        """What pairs it with others."""
+        """The key that pairs it with others."""
         return self.seed, self.trunk
 
     @property
@@ -90,7 +89,7 @@ class Returns:
 
     branches: tuple[BranchReturn, ...]
     seeds: tuple[int, ...] | None = None
-    """That should be there; None: those that have a row under any condition."""
+    """The expected seeds; None: those that have a row under any condition."""
 
     @property
     def settings(self) -> tuple[Setting, ...]:
@@ -164,7 +163,7 @@ def returns_of(
 
 
 def trunk_of(row: ResultRow) -> str:
-    """What pairs a row: the trunk's id, and its fingerprint where that is known."""
+    """The key that pairs a row: the trunk's id, and its fingerprint if known."""
     return " ".join(filter(None, (row.trunk, row.trunk_fingerprint)))
 
 
@@ -281,7 +280,7 @@ def _branch(
         return replace(plain, reason=reason + _listed(absent))
     bad = [row.branch_frame for row in rows if not math.isfinite(row.mean_return)]
     if bad:
-        reason = f"the return is no number at branch frame {_listed(bad)}"
+        reason = f"the return is not a number at branch frame {_listed(bad)}"
         return replace(plain, reason=reason)
     regimes = sorted({row.regime for row in rows})
     return replace(

@@ -19,11 +19,11 @@ class FleetStatus:
     state: str
     """`done`, `running`, `stopped` (no process at work), `failed` or `left`."""
     stage: str = ""
-    """`trunks` or `branches`; empty before it starts."""
+    """`trunks`, `prefixes` or `branches`; empty before it starts."""
     frame: int = 0
     until_frame: int = 0
     updates_done: int = 0
-    """Of its branches."""
+    """Of its prefixes and branches."""
     updates_per_s: float = 0.0
     """Of all that it trains together, in the last session."""
     spent_s: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Status:
     is_running: bool
     updates_done: int
     updates_total: int
-    """Of all branches, and of the trunks that they need."""
+    """Of all branches, and of the trunks and prefixes that they need."""
 
     def n_branches(self, *states: str) -> int:
         """Branches of the fleets in some states."""
@@ -117,20 +117,26 @@ def _fleet(study: Study, fleet: PlannedFleet) -> FleetStatus:
     state = "running" if at_work else idle
     if not saved:
         return FleetStatus(fleet, state)
-    done = 0
-    if saved["stage"] == "branches":
-        each = saved["n_updates"] - fleet.cost.trunk_updates
-        done = max(each, 0) * len(fleet.branches)
     return FleetStatus(
         fleet,
         state,
         saved["stage"],
         saved["frame"],
         saved["until_frame"],
-        done,
+        _updates_done(fleet, saved),
         rate,
         saved.get("spent_s", {}),
     )
+
+
+def _updates_done(fleet: PlannedFleet, saved: Mapping[str, Any]) -> int:
+    """Of prefixes and branches, when a learner had made as many as was saved."""
+    done, left = 0, max(saved["n_updates"] - fleet.cost.trunk_updates, 0)
+    for stage, company, each in fleet.stages()[1:]:
+        if saved["stage"] in (stage, "branches"):
+            done += min(left, each) * company
+        left = max(left - each, 0)
+    return done
 
 
 def _trunks_done(study: Study, status: FleetStatus) -> int:

@@ -4,7 +4,8 @@ plan.json         the plan, ids, fleets, versions, git commit
 results.csv       every evaluation so far; results.parquet at the end
 trunks.csv        the same of the trunks
 histories/        <branch id>.fallow and <trunk id>.fallow
-fleets/<id>/      a fleet at work: table, checkpoint, status; done.json at its end
+fleets/<id>/      a fleet in training: table, checkpoint, status; prefixes/ the same of
+                  what its branches share; done.json at its end
 """
 
 import dataclasses
@@ -28,12 +29,13 @@ from fallow.study.plan import (
     Plan,
     PlannedBranch,
     PlannedTrunk,
+    read_plan_file,
 )
 from fallow.study.provenance import git_commit, versions
 
 TABLE, TRUNK_TABLE, STATUS = "results.csv", "trunks.csv", "status.json"
 DONE, FAILED, LOCK = "done.json", "failed.json", "lock"
-STAGES = ("trunks", "branches")
+STAGES = ("trunks", "prefixes", "branches")
 STATUS_NUMBERS = (
     "frame",
     "until_frame",
@@ -42,6 +44,7 @@ STATUS_NUMBERS = (
     "session_s",
     "time",
 )
+MADE_WITH = ("versions", "git_commit")
 ID = re.compile(r"[0-9a-f]{12}")
 
 
@@ -57,9 +60,11 @@ class Study:
     fleets: tuple[PlannedFleet, ...]
     store: Path
     """Where trunks are kept and shared."""
+    made_with: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """`versions` and `git_commit` of what began it; empty: not known."""
 
     def fleet_folder(self, fleet: PlannedFleet) -> Path:
-        """Where a fleet works."""
+        """The folder of a fleet in training."""
         return self.folder / "fleets" / fleet.id
 
     @property
@@ -93,7 +98,8 @@ def open_study(
             )
         return found
     members = (plan.trunks(), plan.branches(), fleets_of(plan))
-    study = Study(folder, plan, *members, _store(folder, store))
+    made_with = {"versions": versions(), "git_commit": git_commit()}
+    study = Study(folder, plan, *members, _store(folder, store), made_with)
     check_fit(plan, study.fleets)
     write_plan(study)
     return study
@@ -138,21 +144,22 @@ def read_study(folder: str | Path, store: str | Path | None = None) -> Study:
         FallowError: there is none, or its plan.json cannot be read.
     """
     folder = Path(folder)
-    plan = Plan.read(folder)
+    content = read_plan_file(folder)
+    plan = Plan.of_file(content, folder)
     try:
-        content = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))
         trunks = _as_listed(plan.trunks(), content["trunks"])
         branches = _as_listed(plan.branches(), content["branches"])
         fleets = _fleets_as_listed(trunks, branches, content["fleets"])
         if not isinstance(content.get("store"), str | None):
-            raise TypeError("the store of trunks is no path")
+            raise TypeError("the store of trunks is not a path")
     except (ValueError, KeyError, TypeError, AttributeError):
         raise FallowError(
             f"{folder / PLAN_FILE} was edited or written by another version of Fallow: "
             "its fleets are not those of its plan; begin in another folder"
         ) from None
     where = _store(folder, store or content.get("store"))
-    return Study(folder, plan, trunks, branches, fleets, where)
+    made_with = {name: content.get(name) for name in MADE_WITH}
+    return Study(folder, plan, trunks, branches, fleets, where, made_with)
 
 
 def _as_listed(planned: Sequence[Any], listed: Any) -> tuple[Any, ...]:
@@ -195,16 +202,12 @@ def _fleets_as_listed(
 def _checked_id(text: Any) -> str:
     """An id, which becomes the name of a folder."""
     if not isinstance(text, str) or not ID.fullmatch(text):
-        raise ValueError(f"{text!r} is no id")
+        raise ValueError(f"{text!r} is not an id")
     return text
 
 
-def write_plan(study: Study, made_with: Mapping[str, Any] | None = None) -> None:
-    """Write the plan, and what made it (by default this version).
-
-    `made_with` has `versions` and a `git_commit`.
-    """
-    made_with = made_with or {"versions": versions(), "git_commit": git_commit()}
+def write_plan(study: Study) -> None:
+    """Write plan.json: the plan, ids, fleets and what made it."""
     content = {
         "algorithm": ALGORITHM,
         "plan": study.plan.content(),
@@ -220,7 +223,7 @@ def write_plan(study: Study, made_with: Mapping[str, Any] | None = None) -> None
             for fleet in study.fleets
         ],
         "store": _store_entry(study),
-        **made_with,
+        **study.made_with,
     }
     write_json(study.folder / PLAN_FILE, content)
 

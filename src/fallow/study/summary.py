@@ -100,21 +100,20 @@ def standard_error(values: np.ndarray) -> float | None:
     return float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
-def t_interval(values: np.ndarray, level: float = LEVEL) -> Interval | None:
+def t_interval(values: np.ndarray) -> Interval | None:
     """Of the mean of values (n,), taken as normal; None for fewer than two."""
     from scipy.special import stdtrit
 
     error = standard_error(values)
     if error is None:
         return None
-    reach = float(stdtrit(len(values) - 1, (1 + level) / 2)) * error
+    reach = float(stdtrit(len(values) - 1, (1 + LEVEL) / 2)) * error
     mean = float(values.mean())
     return mean - reach, mean + reach
 
 
 def bootstrap_interval(
     values: np.ndarray,
-    level: float = LEVEL,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Interval | None:
@@ -131,7 +130,7 @@ def bootstrap_interval(
         (values,),
         np.mean,
         n_resamples=n_resamples,
-        confidence_level=level,
+        confidence_level=LEVEL,
         method="percentile",
         rng=seeds.generator(seed, "paired bootstrap"),
     ).confidence_interval

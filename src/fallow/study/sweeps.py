@@ -1,4 +1,4 @@
-"""Where a condition and a rule stand along the paper's three sweeps.
+"""The places of conditions and rules along the paper's three sweeps.
 
 Tables and figures read these and derive nothing themselves.
 """

@@ -42,7 +42,7 @@ def ensure_trunks(
         try:
             _train_together(plan, trunks if begun else missing, store, on_progress)
         except Locked as locked:
-            _tell(plan, on_progress, f"waiting for trunks: {locked}")
+            _report(plan, on_progress, f"waiting for trunks: {locked}")
             time.sleep(WAIT_S)
     shutil.rmtree(_work(store, trunks), ignore_errors=True)  # cut off at the very end
 
@@ -52,12 +52,12 @@ def _train_together(
 ) -> None:
     work = _work(store, together)
     with lock(work.with_name(f"{work.name}.lock")):
-        _tell(plan, on_progress, f"trunks: {len(together)}; compiling, then training")
+        _report(plan, on_progress, f"trunks: {len(together)}; compiling, then training")
         try:
             _train(plan, together, work, on_progress)
         except training.Damaged as damage:
             aside = files.set_aside(work)
-            _tell(
+            _report(
                 plan, on_progress, f"{damage}; set aside as {aside.name}; begun again"
             )
             _train(plan, together, work, on_progress)
@@ -66,12 +66,12 @@ def _train_together(
         shutil.rmtree(work)
 
 
-def _tell(plan: Plan, on_progress: OnProgress, message: str) -> None:
+def _report(plan: Plan, on_progress: OnProgress, message: str) -> None:
     on_progress(Progress(0, plan.trunk_frames, 0, 0.0, message=message))
 
 
 def place_of(trunk: str, store: Path) -> CheckpointPath:
-    """Where a trunk is saved."""
+    """The checkpoint of a trunk."""
     return CheckpointPath(store / trunk)
 
 

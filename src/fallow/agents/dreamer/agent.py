@@ -1,4 +1,4 @@
-"""DreamerV3 behind the contract of all agents."""
+"""DreamerV3 as an `Agent`."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -67,7 +67,7 @@ class Dreamer:
         key: jax.Array,
         explore: bool,
     ) -> Acted:
-        """What to do at `observation` (W, n_columns); without `explore`, the mode.
+        """Actions at `observation` (W, n_columns); without `explore`, the mode.
 
         The latent is sampled in both cases, as in the reference.
         """

@@ -1,4 +1,4 @@
-"""What an update costs: operations of its matrix products, and memory."""
+"""The cost of an update: operations of its matrix products, and memory."""
 
 from typing import NamedTuple
 

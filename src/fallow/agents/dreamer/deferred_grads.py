@@ -1,4 +1,4 @@
-"""A scan whose weight gradients are taken once, after it.
+"""A scan whose weight gradients are computed once, after it.
 
 Differentiating a scan adds every step's weight gradient to a running sum: for a
 recurrent network with few rows that reads and writes all weights at every step. With
@@ -21,14 +21,14 @@ Products = Callable[[str, jax.Array], jax.Array]
 
 
 class Given(NamedTuple):
-    """What every step of a scan reads."""
+    """The inputs of every step of a scan."""
 
     weights: Weights
     """Matrices; each is used once a step, through `products`."""
     small: Any = ()
     """Other parameters, whose gradients are summed in the scan."""
     fixed: Any = ()
-    """What gets no gradient."""
+    """Inputs without gradient."""
 
 
 Step = Callable[[Products, Any, Any, Any, Any], tuple[Any, Any]]

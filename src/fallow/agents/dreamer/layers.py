@@ -104,7 +104,7 @@ class MLP(eqx.Module):
         return x if self.out is None else self.out(x)
 
     def hidden(self, x: jax.Array) -> jax.Array:
-        """What comes before the output layer."""
+        """The input of the output layer."""
         for block in self.blocks:
             x = block(x)
         return x

@@ -1,4 +1,4 @@
-"""What is minimised: the world model's loss, the actor's and the critic's."""
+"""The losses of world model, actor and critic."""
 
 from typing import Any, NamedTuple
 
@@ -98,7 +98,7 @@ class Noise(NamedTuple):
 def imagine(actor: Actor, model: WorldModel, start: State, noise: Noise) -> jax.Array:
     """(H, N, F) features along the actor's own path, the start first.
 
-    The reference takes one more prior step and throws it away; that is left out.
+    The reference takes one more prior step, whose result is unused; it is left out.
     """
     blocks = actor.trunk.blocks
     weights = {str(layer): block.weight for layer, block in enumerate(blocks)}
@@ -151,7 +151,7 @@ def normalized(
 
 
 class Imagined(NamedTuple):
-    """What the actor's loss leaves for the critic's and for the metrics."""
+    """Results of the actor's loss that the critic's loss and the metrics use."""
 
     features: jax.Array  # (H, N, F)
     returns: jax.Array  # (H - 1, N)

@@ -1,13 +1,14 @@
 """The operations between matrix products: plain JAX, and the seam to the GPU kernels.
 
-Everything else in this package is plain JAX and calls these. On a GPU, and for widths
-that are powers of two, an operation is one kernel of `dreamer.gpu`; elsewhere it is the
-few lines here, differentiated automatically. Without that folder only speed changes.
-`*_back` are gradients for scans that are differentiated by hand.
+Everything else in this package is plain JAX and calls these; nothing else calls a
+kernel. On a GPU, and for widths that are powers of two, an operation is one kernel of
+`dreamer.gpu`; elsewhere it is the few lines here, differentiated automatically. Without
+that folder only speed changes. `*_back` are gradients for scans that are differentiated
+by hand.
 """
 
-import os
 import warnings
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -16,34 +17,41 @@ import jax
 import jax.numpy as jnp
 
 from fallow.agents.dreamer import latent
+from fallow.agents.dreamer.bins import BINS
+from fallow.agents.dreamer.recurrence import (
+    Inputs,
+    Products,
+    Recurrence,
+    Shape,
+    State,
+    StepGrads,
+)
 from fallow.agents.shared.layers import Norm
 
 kernels: Any
-"""The package of GPU kernels; None if it was removed."""
+"""The package of GPU kernels; None if it cannot be imported."""
+MISSING = ""
+"""Why it cannot."""
 try:
     from fallow.agents.dreamer import gpu as kernels
-except ImportError:
-    kernels = None
+    from fallow.agents.dreamer.gpu import refusal  # an emptied folder has none
+except ImportError as error:
+    kernels, MISSING = None, f"its kernels cannot be imported ({error})"
 
-SLOWER = "up to 1.5 times slower on an H200 (benchmarks/fleet.md)"
+SLOWER = "up to 1.6 times slower on an H200 (docs/speed.md)"
+FEW = 1024
+"""Numbers of an array; to copy fewer takes no time that matters."""
 
 
-def fits(kernel: str, *widths: int) -> bool:
-    """Whether a kernel is used for rows of these widths; a GPU without says why."""
-    if kernels is None:
-        if jax.default_backend() == "gpu":
-            _warn("fallow.agents.dreamer.gpu cannot be imported")
-        return False
-    if not kernels.launch.available():
-        if jax.default_backend() == "gpu":
-            off = os.environ.get("FALLOW_KERNELS") == "off"
-            _warn("FALLOW_KERNELS=off" if off else "this jax has no Pallas for Triton")
-        return False
-    if kernels.launch.fits(kernel, *widths):
-        return True
-    off = kernel in kernels.launch.left_out()
-    _warn(f"{kernel} is off" if off else "its sizes are not powers of two")
-    return False
+def fits(kernel: str, *given: Any) -> bool:
+    """Whether a kernel is used for rows of given widths, `stack` for given arrays.
+
+    On a GPU each reason why not is reported once.
+    """
+    reason = MISSING or refusal(kernel, *given)
+    if reason and jax.default_backend() == "gpu":
+        _warn(reason)
+    return not reason
 
 
 @cache
@@ -56,7 +64,7 @@ def _warn(reason: str) -> None:
 
 
 def norm_silu(norm: Norm, x: jax.Array) -> jax.Array:
-    """What follows a block's product (…, W), in its type: silu(norm(x))."""
+    """silu(norm(x)) of a block's product (…, W), in its type."""
     if fits("norm_silu", x.shape[-1]):
         return kernels.fused.norm_silu(norm, x)
     return jax.nn.silu(norm(x)).astype(x.dtype)
@@ -143,6 +151,74 @@ def sample_latent_back(
     return d_logits.product
 
 
+# ---------------------------------------------------------------- bins
+
+
+def bins_layer(weight: jax.Array, bias: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Weight (F, K) and bias (K,) that give logits over bins, as their kernels ask."""
+    return kernels.bins.padded(weight, bias) if fits("bins") else (weight, bias)
+
+
+def bins_estimate(product: jax.Array, bias: jax.Array) -> jax.Array:
+    """`Bins.estimate` of logits product + bias (…, K)."""
+    if _is_padded(bias):
+        return kernels.bins.estimate(product, bias)
+    return BINS.estimate(product.astype(jnp.float32) + bias)
+
+
+def bins_cross_entropy(
+    product: jax.Array, bias: jax.Array, *targets: jax.Array
+) -> jax.Array:
+    """The sum of `Bins.cross_entropy` of the same logits with each of targets (…)."""
+    if _is_padded(bias):
+        return kernels.bins.cross_entropy(product, bias, *targets)
+    logits = product.astype(jnp.float32) + bias
+    return sum((BINS.cross_entropy(logits, x) for x in targets), jnp.zeros(()))
+
+
+def _is_padded(bias: jax.Array) -> bool:
+    """Whether `bins_layer` made it for the kernels."""
+    return len(bias) != BINS.n
+
+
+# ---------------------------------------------------------------- the posterior
+
+
+def posterior_forward(
+    scan: Callable[..., Any],
+    shape: Shape,
+    unroll: int,
+    net: Recurrence,
+    state: State,
+    inputs: Inputs,
+) -> tuple[State, Products]:
+    """States and products of all steps: `scan`, or on a GPU four kernels a step."""
+    if _posterior_fits(shape, net, inputs):
+        return kernels.posterior_forward.forward(shape, net, state, inputs)
+    return scan(shape, unroll, net, state, inputs)
+
+
+def posterior_backward(
+    scan: Callable[..., Any],
+    shape: Shape,
+    unroll: int,
+    net: Recurrence,
+    inputs: Inputs,
+    kept: Any,
+    d_out: Any,
+) -> tuple[StepGrads, State, State]:
+    """Its gradients, likewise."""
+    if _posterior_fits(shape, net, inputs):
+        return kernels.posterior_backward.backward(shape, net, inputs, kept, d_out)
+    return scan(shape, unroll, net, inputs, kept, d_out)
+
+
+def _posterior_fits(shape: Shape, net: Recurrence, inputs: Inputs) -> bool:
+    """Whether the kernels run the recurrence; they sample, and take no modes."""
+    widths = (net.w1.shape[1], len(net.start.deter), net.w3.shape[1], len(net.bias))
+    return inputs.uniform is not None and fits("posterior", *widths, 16 * shape[1])
+
+
 # ---------------------------------------------------------------- steps
 
 
@@ -152,7 +228,7 @@ def stack_steps(*parts: jax.Array) -> jax.Array:
     A compiler's concatenation moves number by number, a fifth of what memory can do;
     on a GPU one kernel copies whole rows instead.
     """
-    if kernels is not None and kernels.stack.fits(*parts):
+    if parts[0].size >= FEW and fits("stack", *parts):
         return kernels.stack.copied(*parts)
     # rows after rows: an axis of length one a compiler makes the slowest of all
     rows = [jnp.atleast_1d(part) for part in parts]

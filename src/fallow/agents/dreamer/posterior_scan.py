@@ -1,10 +1,10 @@
 """The recurrence over a sequence of observations, with its gradient by hand.
 
 Automatic differentiation of this scan works, but keeps a dozen arrays a step and sums
-every parameter's gradient inside the loop, with few rows to work on. Here the way back
-keeps the products only and gives out the gradients behind the norms; what all
-parameters get follows from those at once, for all steps together. A test holds it
-against automatic differentiation.
+every parameter's gradient inside the loop, with few rows each time. Here the backward
+pass keeps the products only and returns the gradients of the norms' outputs; the
+gradients of all parameters are computed from those for all steps together. A test
+compares it with automatic differentiation.
 
 With prev = the state before, or the learned start where a row begins:
 
@@ -20,7 +20,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from fallow.agents.dreamer import ops
 from fallow.agents.dreamer.layers import product, weight_gradient
 from fallow.agents.dreamer.ops import (
     Logits,
@@ -28,16 +27,18 @@ from fallow.agents.dreamer.ops import (
     norm_gates_back,
     norm_silu,
     norm_silu_back,
+    posterior_backward,
+    posterior_forward,
     sample_latent,
     sample_latent_back,
 )
 from fallow.agents.dreamer.recurrence import (
-    Behind,
     Inputs,
     Products,
     Recurrence,
     Shape,
     State,
+    StepGrads,
     begun,
 )
 
@@ -51,16 +52,13 @@ def posterior_scan(
     The bias gets its whole gradient here, so that whoever adds it to p4 must hold it
     still.
     """
-    states, products = _forward_scan(shape, unroll, net, state, inputs)
-    return states, products.p4
+    (states, p4), _ = _forward(shape, unroll, net, state, inputs)
+    return states, p4
 
 
 def _forward_scan(
     shape: Shape, unroll: int, net: Recurrence, state: State, inputs: Inputs
 ) -> tuple[State, Products]:
-    if _fits(shape, net, inputs):
-        return ops.kernels.posterior_forward.forward(shape, net, state, inputs)
-
     def step(state: State, at_step: Inputs) -> tuple[State, Any]:
         prev = begun(at_step.is_first, net.start, state)
         p1 = product(prev.stoch, net.w1) + at_step.from_action
@@ -80,7 +78,9 @@ def _forward_scan(
 def _forward(
     shape: Shape, unroll: int, net: Recurrence, state: State, inputs: Inputs
 ) -> tuple[tuple[State, jax.Array], Any]:
-    states, products = _forward_scan(shape, unroll, net, state, inputs)
+    states, products = posterior_forward(
+        _forward_scan, shape, unroll, net, state, inputs
+    )
     return (states, products.p4), (net, state, inputs, states, products)
 
 
@@ -93,20 +93,22 @@ def _backward(
     )
     prev = begun(inputs.is_first, net.start, before)
     kept = (prev.deter, products)
-    behind, d_state, d_start = _backward_scan(shape, unroll, net, inputs, kept, d_out)
-    d_norm1, d_p1 = norm_silu_back(net.norm1, products.p1, behind.x)
-    d_norm2, d_p2, _ = norm_gates_back(net.norm2, products.p2, prev.deter, behind.deter)
-    d_norm3, d_p3 = norm_silu_back(net.norm3, products.p3, behind.hidden)
+    grads, d_state, d_start = posterior_backward(
+        _backward_scan, shape, unroll, net, inputs, kept, d_out
+    )
+    d_norm1, d_p1 = norm_silu_back(net.norm1, products.p1, grads.x)
+    d_norm2, d_p2, _ = norm_gates_back(net.norm2, products.p2, prev.deter, grads.deter)
+    d_norm3, d_p3 = norm_silu_back(net.norm3, products.p3, grads.hidden)
     x, hidden = norm_silu(net.norm1, products.p1), norm_silu(net.norm3, products.p3)
     d_net = Recurrence(
         weight_gradient(prev.stoch, d_p1),
         weight_gradient(_joined(x, prev.deter), d_p2),
         weight_gradient(states.deter.astype(d_p1.dtype), d_p3),
-        weight_gradient(hidden, behind.p4),
+        weight_gradient(hidden, grads.p4),
         d_norm1,
         d_norm2,
         d_norm3,
-        behind.p4.astype(jnp.float32).sum((0, 1)),
+        grads.p4.astype(jnp.float32).sum((0, 1)),
         d_start,
     )
     d_inputs = inputs._replace(
@@ -117,12 +119,10 @@ def _backward(
 
 def _backward_scan(
     shape: Shape, unroll: int, net: Recurrence, inputs: Inputs, kept: Any, d_out: Any
-) -> tuple[Behind, State, State]:
-    """Gradients behind every step, of the first state and of the start."""
-    if _fits(shape, net, inputs):
-        return ops.kernels.posterior_backward.backward(shape, net, inputs, kept, d_out)
+) -> tuple[StepGrads, State, State]:
+    """Gradients of every step, of the first state and of the start."""
 
-    def step(carry: tuple[State, State], at_step: Any) -> tuple[Any, Behind]:
+    def step(carry: tuple[State, State], at_step: Any) -> tuple[Any, StepGrads]:
         d_state, d_start = carry
         is_first, uniform, (prev_deter, p), (d_states, d_p4) = at_step
         logits = Logits(p.p4, net.bias, shape)
@@ -141,26 +141,20 @@ def _backward_scan(
         d_start = jax.tree.map(
             lambda s, d: s + jnp.where(first, d, 0).astype(jnp.float32), d_start, d_prev
         )
-        return (d_state, d_start), Behind(d_x, d_deter, d_hidden, d_p4)
+        return (d_state, d_start), StepGrads(d_x, d_deter, d_hidden, d_p4)
 
     n = inputs.is_first.shape[1]
     zeros = jax.tree.map(lambda s: jnp.zeros((n, len(s)), s.dtype), net.start)
     sums = jax.tree.map(lambda s: jnp.zeros((n, len(s))), net.start)
     xs = (inputs.is_first, inputs.uniform, kept, d_out)
-    (d_state, d_start), behind = jax.lax.scan(
+    (d_state, d_start), grads = jax.lax.scan(
         step, (zeros, sums), xs, reverse=True, unroll=unroll
     )
     d_start = jax.tree.map(lambda s, d: d.sum(0).astype(s.dtype), net.start, d_start)
-    return behind, d_state, d_start
+    return grads, d_state, d_start
 
 
 posterior_scan.defvjp(_forward, _backward)
-
-
-def _fits(shape: Shape, net: Recurrence, inputs: Inputs) -> bool:
-    """Whether the kernels of a GPU run the recurrence."""
-    kernels = ops.kernels
-    return kernels is not None and kernels.posterior_forward.fits(shape, net, inputs)
 
 
 def _joined(x: jax.Array, deter: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""What the recurrence over observations is made of, and what it leaves."""
+"""The parameters, inputs and outputs of the recurrence over observations."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from fallow.agents.shared.layers import Norm
 
 
 class State(NamedTuple):
-    """What the model knows at one step; leading axes are free."""
+    """The latent state at one step; any leading axes."""
 
     deter: jax.Array  # (…, D) float32
     stoch: jax.Array  # (…, C K) one-hot, flat, in the type of the products
@@ -35,7 +35,7 @@ class Recurrence(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What each step reads, time first: (T, B, …)."""
+    """The inputs of each step, time first: (T, B, …)."""
 
     from_action: jax.Array
     from_embed: jax.Array
@@ -53,8 +53,8 @@ class Products(NamedTuple):
     p4: jax.Array
 
 
-class Behind(NamedTuple):
-    """Gradients of what a step's products turned into, and of the last product."""
+class StepGrads(NamedTuple):
+    """Gradients of a step's x, deter and hidden, and of its last product."""
 
     x: jax.Array
     deter: jax.Array

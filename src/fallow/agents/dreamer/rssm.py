@@ -20,7 +20,7 @@ from fallow.agents.shared.layers import Norm
 
 
 class Sequence(NamedTuple):
-    """What is observed, time first."""
+    """Observed sequences, time first."""
 
     embed: jax.Array  # (T, B, E)
     action: jax.Array  # (T, B, A), the one that led there
@@ -128,5 +128,5 @@ class RSSM(eqx.Module):
             sequence.uniform,
         )
         states, p4 = posterior_scan(self.latent_shape, unroll, net, state, inputs)
-        bias = jax.lax.stop_gradient(net.bias)  # `follow` gives it its gradient
+        bias = jax.lax.stop_gradient(net.bias)  # `posterior_scan` gives its gradient
         return states, Logits(p4, bias, self.latent_shape)

@@ -24,7 +24,7 @@ SLOW_RATE = 0.02
 
 
 class Learner(NamedTuple):
-    """All that learning changes, of one branch."""
+    """The learned state of one branch."""
 
     model: WorldModel
     actor: Actor

@@ -1,4 +1,4 @@
-"""Parts of networks, and what can be done to any network."""
+"""Parts of networks, and operations on any network."""
 
 from typing import Any, TypeVar
 
@@ -41,8 +41,3 @@ def computing_in(network: Network, dtype: str) -> Network:
 def ema_update(rate: float, network: Network, slow: Network) -> Network:
     """A slow copy after a step towards its network: rate new + (1 - rate) slow."""
     return jax.tree.map(lambda new, old: rate * new + (1 - rate) * old, network, slow)
-
-
-def n_parameters(network: eqx.Module) -> int:
-    """How many numbers are learned."""
-    return sum(leaf.size for leaf in jax.tree.leaves(network))

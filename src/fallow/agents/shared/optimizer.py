@@ -1,4 +1,4 @@
-"""Steps of an optimiser, as the PyTorch references take them."""
+"""Optimiser steps as in the PyTorch references."""
 
 from typing import Any, TypeVar
 

@@ -1,1 +1,1 @@
-"""TD-MPC2: a model without a decoder, planned through at every step."""
+"""TD-MPC2: a model without a decoder, and planning at every step."""

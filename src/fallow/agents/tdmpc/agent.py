@@ -1,4 +1,4 @@
-"""TD-MPC2 behind the contract of an agent."""
+"""TD-MPC2 as an `Agent`."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -62,7 +62,7 @@ class TdMpc:
         key: jax.Array,
         explore: bool,
     ) -> Acted:
-        """What to do at `observation` (W, n_columns).
+        """Actions at `observation` (W, n_columns).
 
         Without `explore` no noise is added; the elite is sampled in both cases, as in
         the reference. Mean and standard deviation are those of the plan's first step.

@@ -1,4 +1,4 @@
-"""Where rewards and values are counted."""
+"""The bins of rewards and values."""
 
 from fallow.agents.shared.bins import Bins
 

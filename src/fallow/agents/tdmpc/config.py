@@ -31,7 +31,7 @@ class Config:
     n_elites: int = 64
     """Action sequences tried in each iteration, and how many of them are kept."""
     n_proposals: int = field(default=24, metadata=presets.MAY_BE_ZERO)
-    """Of those tried, so many come from the policy."""
+    """Number of the tried sequences that the policy proposes."""
     prefill_transitions: int = 2500
     """Transitions of uniformly random actions before learning."""
     pretrain_updates: int = field(default=2500, metadata=presets.MAY_BE_ZERO)

@@ -1,4 +1,4 @@
-"""What learning and planning cost: operations of the matrix products, and memory."""
+"""The cost of learning and planning: operations of the matrix products, and memory."""
 
 from typing import NamedTuple
 

@@ -63,7 +63,7 @@ class Linear(eqx.Module):
 
 
 class Block(eqx.Module):
-    """A linear layer, dropout if it is said what is kept, a norm, an activation."""
+    """A linear layer, dropout if `kept` is given, a norm, an activation."""
 
     linear: Linear
     norm: Norm

@@ -1,4 +1,4 @@
-"""What is minimised: the model's loss and the policy's, and the targets of values.
+"""The losses of model and policy, and the targets of values.
 
 H transitions of B sequences lead over H + 1 latents; time comes first.
 """
@@ -23,7 +23,7 @@ SCALE_RATE = 0.01
 
 
 class Aim(NamedTuple):
-    """What the model should arrive at, held still."""
+    """Targets of the model's predictions, without gradient."""
 
     latent: jax.Array  # (H, B, Z)
     value: jax.Array  # (H, B)
@@ -93,7 +93,7 @@ def model_errors(
 
 
 class PolicyTerms(NamedTuple):
-    """What the policy's loss leaves behind."""
+    """Results of the policy's loss that the metrics use."""
 
     scale: jax.Array  # ()
     value: jax.Array  # (H + 1, B)

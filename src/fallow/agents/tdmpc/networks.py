@@ -53,7 +53,7 @@ class Ensemble(eqx.Module):
 
 
 class WorldModel(eqx.Module):
-    """All that the model's loss moves: encoder, dynamics, reward and values."""
+    """The parameters of the model's loss: encoder, dynamics, reward and values."""
 
     encoder: MLP
     dynamics: MLP
@@ -113,7 +113,7 @@ class Policy(NamedTuple):
         return squashed - self.log_density(normal)
 
     def scaled_entropy(self, normal: jax.Array) -> jax.Array:
-        """What the policy's loss rewards: minus A times the density before squashing.
+        """Entropy in the policy's loss: minus A times the density before squashing.
 
         The reference divides the squashed density out again.
         """

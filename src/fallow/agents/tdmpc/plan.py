@@ -102,7 +102,7 @@ def value(
 
 
 class Planned(NamedTuple):
-    """What to do now, and the plan it comes from."""
+    """The next action, and the plan that it is part of."""
 
     action: jax.Array  # (A,)
     mean: jax.Array  # (H, A)

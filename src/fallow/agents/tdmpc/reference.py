@@ -20,7 +20,7 @@ Names = Mapping[str, Any]
 
 
 def from_reference(weights: Names, config: Config | None = None) -> Learner:
-    """A learner with the reference's weights, and moments of an optimiser at rest.
+    """A learner with the reference's weights and a new optimiser state.
 
     Args:
         weights: the names of a checkpoint of the reference, with their arrays; others

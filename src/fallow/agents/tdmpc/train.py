@@ -28,7 +28,7 @@ Metrics = dict[str, jax.Array]
 
 
 class Learner(NamedTuple):
-    """All that learning changes, of one branch."""
+    """The learned state of one branch."""
 
     model: WorldModel
     actor: Actor

@@ -104,43 +104,6 @@ sample_latent.defvjp(
 )
 
 
-# ---------------------------------------------------------------- bins
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
-def mean_bin(middle: int, product: jax.Array, bias: jax.Array) -> jax.Array:
-    """(n,) mean of the bins' numbers, 0 at `middle`, under softmax(logits)."""
-    return kernels.mean_bin(product, bias, middle)
-
-
-def _mean_bin_back(
-    middle: int, saved: tuple[jax.Array, jax.Array], d_mean: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    d_product = kernels.mean_bin_back(*saved, d_mean, middle)
-    return d_product, d_product.astype(jnp.float32).sum(0)
-
-
-mean_bin.defvjp(
-    lambda middle, *given: (mean_bin(middle, *given), given), _mean_bin_back
-)
-
-
-@jax.custom_vjp
-def two_hot_loss(product: jax.Array, bias: jax.Array, places: jax.Array) -> jax.Array:
-    """(n,) from logits (n, K) and targets (n, m) in bins from the first one."""
-    return kernels.two_hot_loss(product, bias, places)
-
-
-def _two_hot_loss_back(
-    saved: tuple[jax.Array, jax.Array, jax.Array], d_loss: jax.Array
-) -> tuple[jax.Array, jax.Array, None]:
-    d_product = kernels.two_hot_loss_back(*saved, d_loss)
-    return d_product, d_product.astype(jnp.float32).sum(0), None
-
-
-two_hot_loss.defvjp(lambda *given: (two_hot_loss(*given), given), _two_hot_loss_back)
-
-
 def _flat(x: jax.Array) -> jax.Array:
     return x.reshape(-1, x.shape[-1])
 

@@ -19,7 +19,7 @@ _LOG2_E = math.log2(math.e)
 
 
 def read(ref: Any, *place: Any) -> jax.Array:
-    """What stands in memory, all of it unless a place is given."""
+    """Read from memory: everything, or one place."""
     return ref[place or ...].astype(jnp.float32)
 
 
@@ -57,7 +57,7 @@ class Normed(NamedTuple):
         return [self.inverse * _fused(w, -along, d - mean) for w, d in pairs]
 
     def sums(self, d_parts: Parts) -> list[jax.Array]:
-        """What the rows add to the gradients of scale and shift, part by part."""
+        """The rows' part of the gradients of scale and shift, part by part."""
         pairs = zip(d_parts, self.whitened, strict=True)
         return [(d * w).sum(0) for d, w in pairs] + [d.sum(0) for d in d_parts]
 
@@ -98,7 +98,7 @@ def silu_slope(x: jax.Array) -> jax.Array:
 
 
 def gated(normed: Parts, deter: jax.Array) -> jax.Array:
-    """The next deter, as `steps.gates`."""
+    """The next deter, as `ops.gates`."""
     reset, candidate, update = normed
     candidate = _tanh(_sigmoid(reset) * candidate)
     update = _sigmoid(update - 1)
@@ -158,11 +158,10 @@ def _instruction(
     """
     if not launch.on_gpu():
         return plain(*numbers)
-    from jax.experimental.pallas import triton
-
+    _, inline_asm = launch.triton()
     shape = jnp.broadcast_shapes(*(number.shape for number in numbers))
     places = ", ".join(f"${k}" for k in range(len(numbers) + 1))
-    (found,) = triton.elementwise_inline_asm(
+    (found,) = inline_asm(
         f"{name} {places};",
         args=[jnp.broadcast_to(number, shape) for number in numbers],
         constraints=",".join(["=f", *["f"] * len(numbers)]),

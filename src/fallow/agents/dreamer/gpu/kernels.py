@@ -1,14 +1,14 @@
-"""What stands between matrix products, each as one pass over the rows, for a GPU.
+"""The operations between matrix products, each as one pass over the rows, for a GPU.
 
-A compiler makes two or three passes of a norm and what follows it, and a dozen small
-kernels of a sample and its gradient; for many rows the passes are what an update waits
-for, for few rows the number of kernels is. Here a tile of rows is read once, all is
-computed in registers, and what is needed afterwards is written once. The plain forms,
-used everywhere else, are in `steps` and `latent`; tests hold both together.
+A compiler makes two or three passes over a norm and the operations after it, and a
+dozen small kernels for a sample and its gradient. With many rows the passes limit the
+speed of an update, with few rows the number of kernels does. Here a kernel reads a
+tile of rows once, computes everything in registers, and writes the results once. The
+plain forms, used everywhere else, are in `ops` and `latent`; tests compare the two.
 
 All arrays are (rows, width) of one branch; a map over branches becomes an axis of the
-grid. Each is a compiled function of its own, so that it is made once for all places
-that call it alike. Set FALLOW_KERNELS=off to do without them.
+grid. Each kernel is one compiled function, so equal calls share a program.
+FALLOW_KERNELS=off turns all of them off.
 """
 
 from functools import partial

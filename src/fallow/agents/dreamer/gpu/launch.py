@@ -1,12 +1,19 @@
 """What the kernels have in common: where they run, and how rows are cut into tiles."""
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 from jax.experimental import pallas as pl
+
+# Since 0.11 jax warns for each kernel that Pallas's Triton backend will be removed.
+# Users can do nothing about it: pyproject.toml holds jax below 0.13, which has the
+# backend, and without it plain JAX runs. To be removed when the kernels leave it.
+DEPRECATED = "The Pallas Triton backend is deprecated and will be removed in"
+warnings.filterwarnings("ignore", DEPRECATED, DeprecationWarning)
 
 PER_WARP = 512
 """Numbers that a warp holds at once; as many again for each array it reads.
@@ -36,27 +43,43 @@ def left_out() -> list[str]:
     return setting.removeprefix("off:").split(",") if setting[:4] == "off:" else []
 
 
+def triton() -> tuple[Any, Any]:
+    """Pallas's `CompilerParams` and `elementwise_inline_asm` for Triton.
+
+    They have these names in jax 0.10, 0.11 and 0.12.
+
+    Raises:
+        ImportError: this jax lacks one of them.
+    """
+    from jax.experimental.pallas.triton import CompilerParams, elementwise_inline_asm
+
+    return CompilerParams, elementwise_inline_asm
+
+
 def available() -> bool:
     """Whether there is a GPU that these kernels can be compiled for."""
     if os.environ.get("FALLOW_KERNELS") == "off" or not on_gpu():
         return False
     try:
-        _parameters()
-    except ImportError:  # the way from Pallas to Triton is not in every jax
+        triton()
+    except ImportError:
         return False
     return True
 
 
-def fits(kernel: str, *widths: int) -> bool:
-    """Whether a kernel is used for rows of these widths: powers of two only."""
-    powers = all(w >= MIN_WIDTH and w & (w - 1) == 0 for w in widths)
-    return available() and powers and kernel not in left_out()
-
-
-def _parameters(n_warps: int = 1) -> Any:
-    from jax.experimental.pallas import triton
-
-    return triton.CompilerParams(num_warps=n_warps)
+def refusal(kernel: str, *widths: int) -> str | None:
+    """Why a kernel is not used for rows of these widths; None if it is."""
+    if not available():
+        if os.environ.get("FALLOW_KERNELS") == "off":
+            return "FALLOW_KERNELS=off"
+        missing = f"jax {jax.__version__} has no Pallas for Triton"
+        return missing if on_gpu() else "there is no GPU"
+    if kernel in left_out():
+        return f"FALLOW_KERNELS=off:{kernel}"
+    wrong = [w for w in widths if w < MIN_WIDTH or w & (w - 1)]
+    if wrong:
+        return f"{kernel} needs powers of two from {MIN_WIDTH}, not {wrong[0]}"
+    return None
 
 
 class KernelArrays(NamedTuple):
@@ -70,12 +93,12 @@ class KernelArrays(NamedTuple):
 
 
 def whole_arrays(*arrays: jax.Array) -> KernelArrays:
-    """Every program sees all of it."""
+    """Every program sees the whole arrays."""
     return _cut(arrays, lambda x: x.shape, lambda i, n: (0,) * n)
 
 
 def whole_row(*arrays: jax.Array) -> KernelArrays:
-    """Every program sees all of it as one row, which lies as the rows beside it."""
+    """Every program sees the whole array as one row."""
     return whole_arrays(*(array[None] for array in arrays))
 
 
@@ -126,6 +149,7 @@ def run(
         kernel(*refs[:n_given], *refs[n_given + n_written :])
 
     n_warps = min(MAX_WARPS, max(1, width // PER_WARP))
+    options = triton()[0](num_warps=n_warps) if on_gpu() else None
     both, results = given + written, new + written
     return pl.pallas_call(
         without_written,
@@ -135,7 +159,7 @@ def run(
         out_shape=[like(x.shape, x.dtype) for x in results.arrays],
         input_output_aliases={n_given + k: n_new + k for k in range(n_written)},
         interpret=not on_gpu(),
-        compiler_params=_parameters(n_warps) if on_gpu() else None,
+        compiler_params=options,
     )(*both.arrays)
 
 

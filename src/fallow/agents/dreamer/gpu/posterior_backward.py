@@ -1,11 +1,11 @@
-"""The way back over a sequence on a GPU: four products and four kernels a step.
+"""The gradient of `posterior_forward`: four products and four kernels a step.
 
-As `follow_kernels`, from the last step to the first:
+From the last step to the first:
 
-    leave_back   d p4, through the sample
+    sample_back  d p4, through the sample
     silu_back    d p3, through hidden
-    turn_back    d p2, and of the deter before
-    enter_back   d p1, and the rest of the deter before
+    gates_back   d p2, and of the deter before
+    join_back    d p1, and the rest of the deter before
 """
 
 from typing import Any
@@ -25,14 +25,14 @@ from fallow.agents.dreamer.gpu.launch import (
     whole_row,
 )
 from fallow.agents.dreamer.gpu.posterior_forward import begins_of, flat, whole_norm
-from fallow.agents.dreamer.recurrence import Behind, Inputs, Recurrence, Shape, State
+from fallow.agents.dreamer.recurrence import Inputs, Recurrence, Shape, State, StepGrads
 from fallow.agents.shared.layers import Norm
 
 
 def backward(
     shape: Shape, net: Recurrence, inputs: Inputs, kept: Any, d_out: Any
-) -> tuple[Behind, State, State]:
-    """As `follow._backward_scan`."""
+) -> tuple[StepGrads, State, State]:
+    """As `posterior_scan._backward_scan`."""
     n_steps, n = inputs.is_first.shape
     kind, n_deter = net.w1.dtype, len(net.start.deter)
     begins = begins_of(inputs.is_first)
@@ -43,34 +43,34 @@ def backward(
     )
 
     def step(i: jax.Array, carry: Any) -> Any:
-        d_prev, d_start, behind = carry  # of the step after, not yet cut where it began
+        d_prev, d_start, grads = carry  # of the step after, not yet cut where it began
         at = i.reshape(1)  # counted from the last
-        d_p4, d_start_stoch, all_p4 = _leave_back(
+        d_p4, d_start_stoch, all_p4 = _sample_back(
             at, shape, net, (p4, d_p4s, d_stochs), d_prev.stoch, begins,
-            d_start.stoch, behind.p4,
+            d_start.stoch, grads.p4,
         )  # fmt: skip
         d_hidden = flat(d_p4) @ net.w4.T
-        d_p3, all_hidden = _silu_back(at, net.norm3, p.p3, d_hidden, behind.hidden)
-        d_p2, d_before, d_start_deter, all_deter = _turn_back(
+        d_p3, all_hidden = _silu_back(at, net.norm3, p.p3, d_hidden, grads.hidden)
+        d_p2, d_before, d_start_deter, all_deter = _gates_back(
             at, net, (p.p2, prev_deter, d_states.deter), d_p3 @ net.w3.T,
-            d_prev.deter, begins, d_start.deter, behind.deter,
+            d_prev.deter, begins, d_start.deter, grads.deter,
         )  # fmt: skip
         d_joined = d_p2 @ net.w2.T
-        d_p1, d_before, all_x = _enter_back(at, net, p.p1, d_joined, d_before, behind.x)
+        d_p1, d_before, all_x = _join_back(at, net, p.p1, d_joined, d_before, grads.x)
         d_stoch = (d_p1 @ net.w1.T).reshape(n, *shape)
-        behind = Behind(all_x, all_deter, all_hidden, all_p4)
-        return State(d_before, d_stoch), State(d_start_deter, d_start_stoch), behind
+        grads = StepGrads(all_x, all_deter, all_hidden, all_p4)
+        return State(d_before, d_stoch), State(d_start_deter, d_start_stoch), grads
 
     no_gradient = State(jnp.zeros((n, n_deter)), jnp.zeros((n, *shape), kind))
     sums = State(jnp.zeros((n, n_deter)), jnp.zeros((n, *shape)))
-    behind = Behind(
+    grads = StepGrads(
         jnp.zeros_like(p.p1),
         jnp.zeros_like(prev_deter),
         jnp.zeros_like(p.p3),
         jnp.zeros_like(p4),
     )
-    d_prev, d_start, behind = jax.lax.fori_loop(
-        0, n_steps, step, (no_gradient, sums, behind)
+    d_prev, d_start, grads = jax.lax.fori_loop(
+        0, n_steps, step, (no_gradient, sums, grads)
     )
     first = inputs.is_first[0][:, None]
     d_prev, d_start = (
@@ -83,10 +83,10 @@ def backward(
         d_start,
         d_prev,
     )
-    return behind._replace(p4=flat(behind.p4, 2)), d_state, d_start
+    return grads._replace(p4=flat(grads.p4, 2)), d_state, d_start
 
 
-def _leave_back(
+def _sample_back(
     at: jax.Array, shape: Shape, net: Recurrence, kept: Any, d_next: Any, begins: Any,
     d_start: Any, all_p4: Any,
 ) -> list[jax.Array]:  # fmt: skip
@@ -151,7 +151,7 @@ def _through_silu(t: Any, p: Any, d_y: jax.Array, norm: Any) -> jax.Array:
     return normed.back([d_y.astype(jnp.float32) * slope])[0].astype(p.dtype)
 
 
-def _turn_back(
+def _gates_back(
     at: jax.Array, net: Recurrence, kept: Any, d_seen: jax.Array, d_next: Any,
     begins: Any, d_start: Any, all_deter: Any,
 ) -> list[jax.Array]:  # fmt: skip
@@ -190,7 +190,7 @@ def _turn_back(
     )
 
 
-def _enter_back(
+def _join_back(
     at: jax.Array, net: Recurrence, p1: Any, d_joined: Any, d_before: Any, all_x: Any
 ) -> list[jax.Array]:
     """Gradients of p1 and of the deter before, in whole; all of x's."""

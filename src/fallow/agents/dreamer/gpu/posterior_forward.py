@@ -1,16 +1,15 @@
 """The recurrence over a sequence on a GPU: four products and four kernels a step.
 
-Left to a compiler, every step copies what a kernel reads out of the arrays of all
-steps and copies what it leaves into others, which takes more kernels than the step
-itself. Here a kernel gets the step and reads and writes those arrays in place; it
-also adds, rounds and begins rows anew, all between one product and the next. The plain
-scans that this replaces are in `follow`, and tests hold both together; the way back is
-in `follow_back`.
+A compiler copies the inputs of each step out of the arrays of all steps and copies the
+outputs back, which takes more kernels than the step itself. These kernels get the
+index of the step and read and write those arrays in place. They also add, round and
+reset rows, all between one product and the next. The plain scans are in
+`posterior_scan`, and tests compare the two. The gradient is in `posterior_backward`.
 
-    enter   p1, x, and deter beside it
-    turn    p2, deter
-    look    p3, hidden
-    leave   p4, stoch; the state that the next step begins with
+    silu    p1, x, and deter beside it
+    gates   p2, deter
+    silu    p3, hidden
+    sample  p4, stoch; the state that the next step begins with
 """
 
 from typing import Any
@@ -19,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
-from fallow.agents.dreamer.gpu import kernel_math, launch
+from fallow.agents.dreamer.gpu import kernel_math
 from fallow.agents.dreamer.gpu.launch import (
     KernelArrays,
     like,
@@ -41,18 +40,10 @@ from fallow.agents.dreamer.recurrence import (
 from fallow.agents.shared.layers import Norm
 
 
-def fits(shape: Shape, net: Recurrence, inputs: Inputs) -> bool:
-    """Whether these kernels are used: on a GPU, where widths are powers of two."""
-    widths = (net.w1.shape[1], len(net.start.deter), net.w3.shape[1], len(net.bias))
-    return inputs.uniform is not None and launch.fits(
-        "posterior", *widths, 16 * shape[1]
-    )
-
-
 def forward(
     shape: Shape, net: Recurrence, state: State, inputs: Inputs
 ) -> tuple[State, Products]:
-    """As `follow._forward_scan`."""
+    """As `posterior_scan._forward_scan`."""
     n_steps, n = inputs.is_first.shape
     kind, n_deter = net.w1.dtype, len(net.start.deter)
     begins = begins_of(inputs.is_first)
@@ -64,14 +55,15 @@ def forward(
         prev, states, p = carry
         at = t.reshape(1)
         q1 = flat(prev.stoch) @ net.w1
-        joined, p1 = _enter(at, net, q1, inputs.from_action, prev.deter, p.p1)
-        half, deter, p2 = _turn(
+        joined, p1 = _silu(at, net.norm1, q1, inputs.from_action, p.p1, prev.deter)
+        half, deter, p2 = _gates(
             at, net, joined @ net.w2, prev.deter, states.deter, p.p2
         )
-        hidden, p3 = _look(at, net, half @ net.w3, inputs.from_embed, p.p3)
+        q3 = half @ net.w3
+        hidden, p3 = _silu(at, net.norm3, q3, inputs.from_embed, p.p3)
         q4 = (hidden @ net.w4).reshape(n, *shape)
         noise = (inputs.uniform, begins)
-        prev_deter, prev_stoch, stoch, p4 = _leave(
+        prev_deter, prev_stoch, stoch, p4 = _sample(
             at, shape, net, q4, deter, noise, states.stoch, p.p4
         )
         states, p = State(deter, stoch), Products(p1, p2, p3, p4)
@@ -87,68 +79,41 @@ def forward(
     return states, p._replace(p4=flat(p.p4, 2))
 
 
-def _enter(
-    at: jax.Array, net: Recurrence, q: jax.Array, added: Any, deter: Any, p1: Any
+def _silu(
+    at: jax.Array, norm: Norm, q: jax.Array, added: Any, p: Any, *beside: jax.Array
 ) -> list[jax.Array]:
-    """[x, deter] for the next product, and p1."""
+    """Norm and SiLU of a product, joined to its neighbour for the next; all of p."""
     n, width = q.shape
-    n_deter = deter.shape[-1]
 
     def kernel(*refs: Any) -> None:
-        at, q, added, deter, scale, shift, joined, p1 = refs
-        x = _added_silu(at[0], q, added, p1, (scale, shift, net.norm1.epsilon))
-        joined[:, pl.ds(0, width)] = x.astype(joined.dtype)
-        joined[:, pl.ds(width, n_deter)] = deter[...].astype(joined.dtype)
+        at, q, added, *beside, scale, shift, out, p = refs
+        t = at[0]
+        total = (kernel_math.read(q) + kernel_math.read(added, t)).astype(p.dtype)
+        p[t] = total
+        total = total.astype(jnp.float32)
+        normed = kernel_math.norm([total], scale, shift, norm.epsilon)
+        end = 0
+        for part in (kernel_math.silu(normed.parts[0]), *beside):
+            begin, end = end, end + part.shape[-1]
+            out[:, pl.ds(begin, end - begin)] = part[...].astype(out.dtype)
 
     rows = tile_rows(n, width)
+    joined = (n, width + sum(part.shape[-1] for part in beside))
     return run(
         kernel,
         n // rows,
         whole_arrays(at)
         + rows_of(rows, q)
         + steps_of(rows, added)
-        + rows_of(rows, deter)
-        + whole_norm(net.norm1),
-        rows_of(rows, like((n, width + n_deter), q.dtype)),
-        steps_of(rows, p1),
+        + rows_of(rows, *beside)
+        + whole_norm(norm),
+        rows_of(rows, like(joined, q.dtype)),
+        steps_of(rows, p),
         width=width,
     )
 
 
-def _look(
-    at: jax.Array, net: Recurrence, q: jax.Array, added: Any, p3: Any
-) -> list[jax.Array]:
-    """Hidden, and p3."""
-    n, width = q.shape
-
-    def kernel(*refs: Any) -> None:
-        at, q, added, scale, shift, hidden, p3 = refs
-        x = _added_silu(at[0], q, added, p3, (scale, shift, net.norm3.epsilon))
-        hidden[...] = x.astype(hidden.dtype)
-
-    rows = tile_rows(n, width)
-    return run(
-        kernel,
-        n // rows,
-        whole_arrays(at)
-        + rows_of(rows, q)
-        + steps_of(rows, added)
-        + whole_norm(net.norm3),
-        rows_of(rows, like((n, width), q.dtype)),
-        steps_of(rows, p3),
-        width=width,
-    )
-
-
-def _added_silu(t: Any, q: Any, added: Any, p: Any, norm: Any) -> jax.Array:
-    """In a kernel: what follows a product and what was computed before it."""
-    total = (kernel_math.read(q) + kernel_math.read(added, t)).astype(p.dtype)
-    p[t] = total
-    normed = kernel_math.norm([total.astype(jnp.float32)], *norm)
-    return kernel_math.silu(normed.parts[0])
-
-
-def _turn(
+def _gates(
     at: jax.Array, net: Recurrence, q: jax.Array, before: Any, deter: Any, p2: Any
 ) -> list[jax.Array]:
     """The next deter in the type of products; all deters; p2."""
@@ -175,7 +140,7 @@ def _turn(
     )
 
 
-def _leave(
+def _sample(
     at: jax.Array, shape: Shape, net: Recurrence, q: jax.Array, deter: Any,
     noise: tuple[Any, Any], stoch: Any, p4: Any,
 ) -> list[jax.Array]:  # fmt: skip

@@ -1,4 +1,4 @@
-"""A kernel that puts the arrays of all steps one after the other, rows at a time."""
+"""A kernel that stacks the arrays of all steps, copying whole rows."""
 
 from typing import Any
 
@@ -8,13 +8,16 @@ from jax.experimental import pallas as pl
 from fallow.agents.dreamer.gpu import launch
 
 WIDTH = 1024
-"""Numbers that are copied as a row, whatever the arrays' own rows are."""
+"""Numbers that are copied as a row, whatever the rows of the arrays are."""
 
 
-def fits(*parts: jax.Array) -> bool:
-    """Whether the kernel is used: on a GPU, for arrays that are alike and large."""
+def refusal(*parts: jax.Array) -> str | None:
+    """Why the kernel is not used for these arrays; None if it is."""
+    reason = launch.refusal("stack")
     alike = len({(part.shape, part.dtype) for part in parts}) == 1
-    return alike and parts[0].size % WIDTH == 0 and launch.fits("stack", WIDTH)
+    if reason is None and not (alike and parts[0].size % WIDTH == 0):
+        reason = f"stack needs arrays that are alike, of a multiple of {WIDTH} numbers"
+    return reason
 
 
 @jax.custom_vjp
@@ -35,8 +38,8 @@ def copied(*parts: jax.Array) -> jax.Array:
             def _(part_ref: Any = part_ref) -> None:
                 out_ref[...] = part_ref[...]
 
-    own_tile = pl.BlockSpec((tile, WIDTH), lambda i: (i % n_tiles, 0))
-    given = launch.KernelArrays(rows, [own_tile] * n_steps)
+    part_tile = pl.BlockSpec((tile, WIDTH), lambda i: (i % n_tiles, 0))
+    given = launch.KernelArrays(rows, [part_tile] * n_steps)
     new = launch.rows_of(tile, launch.like((n_steps * n, WIDTH), parts[0].dtype))
     (out,) = launch.run(kernel, n_steps * n_tiles, given, new, width=WIDTH)
     return out.reshape(n_steps, *parts[0].shape)
