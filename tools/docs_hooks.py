@@ -16,6 +16,9 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
+FOLDER_LINK = re.compile(r"\[([^\[\]]*)\]\(([^)\s]+)\)")
+OF_A_FOLDER = ("report.html", "README.md", "results.csv")
+"""What a link to a folder means, the first that there is."""
 NAMES, HELP = "<!-- fallow list -->", re.compile(r"<!-- fallow (\w+) --help -->")
 
 
@@ -50,7 +53,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         anchor = match[2].partition("#")[2]
         return f"{match[1]}{target}{'#' + anchor if anchor else ''}{match[3]}"
 
-    markdown = LINK.sub(moved, markdown)
+    markdown = LINK.sub(moved, without_folders(markdown, source))
     if NAMES in markdown:
         markdown = markdown.replace(NAMES, names())
     return HELP.sub(lambda match: help_of(match[1]), markdown)
@@ -59,15 +62,33 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 def repository_path(page: str, link: str) -> str | None:
     """Path in the repository of what a page's relative link names; None for others.
 
-    A study's folder stands for its page.
+    A study's folder stands for its page, or for its table where it has no page.
     """
+    path = _joined(page, link)
+    if path is None or not (ROOT / path).is_dir():
+        return path if path and (ROOT / path).exists() else None
+    files = (f"{path}/{name}" for name in OF_A_FOLDER)
+    return next((file for file in files if (ROOT / file).exists()), None)
+
+
+def without_folders(markdown: str, page: str) -> str:
+    """The text of a page whose links to folders that the site has not are plain."""
+
+    def plain(match: re.Match[str]) -> str:
+        path = _joined(page, match[2])
+        is_folder = path is not None and (ROOT / path).is_dir()
+        known = not is_folder or repository_path(page, match[2]) is not None
+        return match[0] if known else match[1]
+
+    return FOLDER_LINK.sub(plain, markdown)
+
+
+def _joined(page: str, link: str) -> str | None:
+    """Path in the repository that a page's relative link has; None for others."""
     path = link.partition("#")[0]
     if not path or "://" in path or path.startswith("mailto:"):
         return None
-    path = posixpath.normpath(posixpath.join(posixpath.dirname(page), path))
-    if (ROOT / path).is_dir():
-        path = f"{path}/report.html"
-    return path if (ROOT / path).exists() else None
+    return posixpath.normpath(posixpath.join(posixpath.dirname(page), path))
 
 
 def names() -> str:
@@ -89,6 +110,6 @@ def help_of(command: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "COLUMNS": "100"},
+        env={**os.environ, "COLUMNS": "80"},
     )
     return f"```text\n{done.stdout.strip()}\n```"

@@ -3,9 +3,9 @@
     python tools/fuzz.py logs --count 5000 --seed 0
     python tools/fuzz.py all --count 1000
 
-A case is made from (seed, number) alone, so a finding can be made again. Each runs in a
-worker process; the worker is watched for time, memory and death, and a new one goes on
-after a finding. Inputs of findings are kept in --keep, with what happened.
+A case is made from (seed, number) alone, so a finding can be reproduced. Each runs in a
+worker process, which is watched for time, memory and death; after a finding a new
+worker continues. Inputs of findings are kept in --keep, with what happened.
 
 To add a target: write a module `fuzz_<name>` beside this one with a `TARGET`, and name
 it in `TARGETS`.
@@ -206,7 +206,7 @@ def _run(number: int, case: Case, limits: Limits) -> Report:
         case.run()
     except FallowError as error:
         outcome = "refused"
-        kind, detail = _judge_sentence(error)
+        kind, detail = _check_sentence(error)
     except Exception:
         kind, detail, outcome = "exception", traceback.format_exc(), "failed"
     seconds, memory_mb = time.monotonic() - start, _memory_mb("VmHWM") - before_mb
@@ -218,7 +218,7 @@ def _run(number: int, case: Case, limits: Limits) -> Report:
     return Report(outcome, seconds, memory_mb, finding)
 
 
-def _judge_sentence(error: FallowError) -> tuple[str, str]:
+def _check_sentence(error: FallowError) -> tuple[str, str]:
     """An error is one printable line, and is not made of a mistake in our code."""
     text = str(error)
     if not text.isprintable() or not text or len(text) > MAX_SENTENCE:

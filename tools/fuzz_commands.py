@@ -21,6 +21,7 @@ ODD = (
         "passive",
         "recency:window_transitions=-3",
         "reservoir:unit=day",
+        "reservoir:stretch_transitions=512",
         "lean",
         "paper",
     ),

@@ -28,7 +28,7 @@ ODD = (
 
 
 class Folders:
-    """`status`, `report --tables` and going on, for each damaged folder."""
+    """`status`, `report --tables` and resuming, for each damaged folder."""
 
     name = "folders"
 

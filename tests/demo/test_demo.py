@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 from rich.text import Text
 
-from fallow.core.results import ResultRow, write_results
-from fallow.demo.phrases import random_return, trunk_sentences
+from fallow.agents.checkpoints import begin
+from fallow.agents.fleet import Fleet, build_agent
+from fallow.core.records import Branch
+from fallow.core.results import ResultRow, read_results, write_results
+from fallow.demo.claims import CLAIMS, claim_sentences
+from fallow.demo.phrases import TIMES_RANDOM, random_return, trunk_sentences
 from fallow.demo.recorded import TITLE, recorded_study
+from fallow.demo.shipped import SHIPPED, copy_shipped
 from fallow.demo.study import LIVE, report_lines, run_demo, write_demo_page
 from fallow.demo.walker import simulate
 from fallow.dynamics import Condition
+from fallow.dynamics.tasks import ACTION_REPEAT
 from fallow.logs import read_history
 from fallow.replay import Rule
 from fallow.report.findings import findings
@@ -21,6 +27,8 @@ from fallow.report.phrases import headlines
 from fallow.study import Cell, Plan
 from fallow.study.named import STUDIES
 from fallow.study.results import read_study_results
+from fallow.study.store import TABLE
+from fallow.study.trunks import HISTORY, place_of
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -56,13 +64,15 @@ PLAN = Plan(
 
 
 def test_the_recorded_study_shows_the_finding() -> None:
-    """One headline a condition: keeping all is beaten, and forgetting is."""
+    """Keeping all is beaten, forgetting is, and adaptive loses nowhere."""
     recorded = recorded_study()
     assert recorded is not None and recorded.seeds == (0, 1, 2, 3, 4)
     lines = headlines(findings(recorded))
-    assert "Gain reduction: Recency +86, clear" in lines[0]
+    assert "Gain reduction: Adaptive +146, " in lines[0] and "both clear" in lines[0]
     (recurring,) = (line for line in lines if line.startswith("Recurring"))
-    assert "Recency -268, both clear" in recurring
+    assert "Recency -287, all clear; Adaptive +24" in recurring
+    (unchanged,) = (line for line in lines if line.startswith("No change"))
+    assert "Adaptive 0, within noise" in unchanged
     shown = [line for line in report_lines(TITLE, recorded) if isinstance(line, Text)]
     assert [line.plain for line in shown] == lines
     assert {line.style for line in shown} == {"bold"}
@@ -117,10 +127,99 @@ def test_a_random_policy_is_as_bad_as_the_suite_says() -> None:
 
 
 def test_the_demo_is_what_the_readme_promises() -> None:
-    """A small task, three seeds, lasting and recurring change, two rules."""
+    """A small task, three seeds, lasting and recurring change, every claim tested."""
     plan = STUDIES["demo"]
-    assert plan.preset == "tiny" and len(plan.seeds) >= 3
+    assert plan.preset.startswith("tiny") and len(plan.seeds) >= 3
     schedules = {Condition.parse(text).schedule_name for text in plan.conditions}
-    assert {"permanent", "recurring"} <= schedules
     rules = {Rule.parse(text).name for text in plan.rules}
-    assert {"passive", "recency"} <= rules
+    assert schedules == {claim.schedule for claim in CLAIMS}
+    assert rules == {name for one in CLAIMS for name in (one.higher, one.lower)}
+
+
+# ------------------------------------------------------------------------- its claims
+
+RETURNS = {  # J of three seeds; mean and half width of the interval of a gap by hand
+    ("reversal", "passive"): (100.0, 100.0, 100.0),
+    ("reversal", "reset"): (190.0, 200.0, 210.0),  # +100, 4.3027 * 10 / sqrt(3) = 24.8
+    ("reversal", "adaptive"): (90.0, 110.0, 130.0),  # +10, 49.7
+    ("recurring", "passive"): (500.0, 510.0, 520.0),
+    ("recurring", "reset"): (600.0, 610.0, 620.0),
+}
+
+
+def claims_of(tmp_path: Path, returns: dict) -> list[str]:
+    """What is said of a made-up study."""
+    folder = tmp_path / "claims"
+    folder.mkdir()
+    write_results(folder / "results.csv", made_up.table(returns))
+    return list(claim_sentences(read_study_results(folder)))
+
+
+def test_a_claim_is_shown_only_where_its_interval_leaves_0_out(tmp_path: Path) -> None:
+    pays, _, forgets = claims_of(tmp_path, RETURNS)
+    assert pays == (
+        "Shown: After a change for good, forgetting beats keeping all (Reset-once less "
+        "Passive +100, 95 % interval 75 to 125)."
+    )
+    assert forgets.startswith("Not shown: ")
+    assert (
+        "Adaptive less Passive +10, 95 % interval -40 to 60; it contains 0, "
+        "2 of 3 seeds are above 0" in forgets
+    )
+
+
+def test_what_contradicts_a_claim_is_said(tmp_path: Path) -> None:
+    _, keeps, _ = claims_of(tmp_path, RETURNS)
+    assert keeps.startswith("The opposite came out: Where the old body returns")
+    assert "Passive less Reset-once -100" in keeps
+
+
+def test_one_seed_shows_nothing(tmp_path: Path) -> None:
+    lines = claims_of(tmp_path, {key: js[:1] for key, js in RETURNS.items()})
+    assert len(lines) == len(CLAIMS) == 3
+    assert all(line.startswith("Not shown: ") for line in lines)
+    assert all("too few seeds" in line for line in lines)
+
+
+def test_a_study_that_tests_no_claim_has_none(tmp_path: Path) -> None:
+    some = {("gain", "passive"): (1.0, 2.0), ("gain", "recency"): (2.0, 3.0)}
+    assert claims_of(tmp_path, some) == []
+
+
+# ------------------------------------------------------------------------- its trunks
+
+
+def test_the_shipped_trunks_are_those_of_the_study() -> None:
+    """A changed recipe needs new trunks: `python tools/demo_trunks.py`."""
+    shipped = {folder.name for folder in SHIPPED.iterdir()}
+    assert shipped == {trunk.id for trunk in STUDIES["demo"].trunks()}
+    files = [path for path in SHIPPED.rglob("*") if path.is_file()]
+    assert max(path.stat().st_size for path in files) < 1e6
+    assert sum(path.stat().st_size for path in files) < 6e6
+
+
+def test_a_shipped_trunk_is_whole_and_trained(tmp_path: Path) -> None:
+    """Checksums hold, its replay is full, and it goes on as the trunk of a branch."""
+    plan = STUDIES["demo"]
+    assert copy_shipped(plan, tmp_path) == [trunk.id for trunk in plan.trunks()]
+    assert copy_shipped(plan, tmp_path) == []  # what is there stays
+    first = plan.branches()[0]
+    agent = build_agent(first.task, first.agent, first.preset)
+    branches = [
+        Branch(trunk.training_seed, first.world_condition) for trunk in plan.trunks()
+    ]
+    fleet = Fleet(first.task, agent, branches, plan.capacity_transitions)
+    begin(fleet, [place_of(trunk.id, tmp_path) for trunk in plan.trunks()])
+    assert fleet.frame == plan.trunk_frames
+    n_rows = plan.trunk_frames // ACTION_REPEAT + 21  # each of 21 episodes has a first
+    for sampler in fleet.buffer.samplers:
+        assert sampler.ledger.stored().length.sum() == n_rows
+    assert (fleet.worlds.regime == 1).all()  # the change is due at once
+    for trunk in plan.trunks():
+        last = read_results(tmp_path / trunk.id / TABLE)[-1]
+        assert last.mean_return > TIMES_RANDOM * random_return(trunk.task)
+        assert len(read_history(tmp_path / trunk.id / HISTORY).episodes) == 20
+
+
+def test_a_plan_of_other_trunks_gets_none(tmp_path: Path) -> None:
+    assert copy_shipped(PLAN, tmp_path) == [] and not list(tmp_path.iterdir())

@@ -18,11 +18,12 @@ N_EPISODES = 10
 
 def plan_sentence(plan: Plan) -> str:
     """What is run."""
+    change = f"at branch frame {plan.shift_frame:,}" if plan.shift_frame else "at once"
     return (
         f"{len(plan.trunks())} trunks of {plan.trunk_frames:,} frames on "
         f"{plan.tasks[0]}, and {len(plan.branches())} branches of "
-        f"{plan.branch_frames:,} from them; the body changes at branch frame "
-        f"{plan.shift_frame:,}. Agent {plan.agents[0]}, preset {plan.preset}."
+        f"{plan.branch_frames:,} from them; the body changes {change}. "
+        f"Agent {plan.agents[0]}, preset {plan.preset}."
     )
 
 

@@ -1,7 +1,7 @@
 """A recorded study that the demo shows beside its live one.
 
-Minutes on a laptop are too few for a clear result, so the demo first shows what the
-paper's Table I gave on a GPU, labelled as recorded.
+Minutes on a laptop are too few for a clear result, so the demo first shows what a GPU
+gave for the paper's Table II and `adaptive` beside its rules, labelled as recorded.
 """
 
 from pathlib import Path
@@ -16,10 +16,10 @@ TITLE = (
 
 
 def recorded_study() -> StudyResults | None:
-    """Table I as it was recorded; None where its files were not installed."""
+    """Table II as it was recorded; None where its files were not installed."""
     package = Path(fallow.__file__).parent
     in_wheel, in_clone = package / "demo" / "recorded", package.parents[1]
-    for folder in (in_wheel, in_clone / "results" / "table1"):
+    for folder in (in_wheel, in_clone / "results" / "table2"):
         if (folder / "results.csv").is_file():
             return read_study_results(folder)
     return None

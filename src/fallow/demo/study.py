@@ -7,8 +7,10 @@ from pathlib import Path
 from rich.text import Text
 
 from fallow.console.study import StudyView
+from fallow.demo.claims import claim_sentences
 from fallow.demo.phrases import plan_sentence, trunk_sentences
 from fallow.demo.recorded import TITLE, recorded_study
+from fallow.demo.shipped import copy_shipped
 from fallow.report.findings import findings
 from fallow.report.page import write_page
 from fallow.report.phrases import headline_note, headlines, sentences
@@ -19,6 +21,7 @@ from fallow.study.plan import Plan
 from fallow.study.results import StudyResults, read_study_results
 
 LIVE = "Live: this machine, a small agent, few seeds"
+TRAINED_BY = "tools/demo_trunks.py"
 
 
 def run_demo(folder: Path, plan: Plan | None = None) -> Iterator[str | Text]:
@@ -31,13 +34,18 @@ def run_demo(folder: Path, plan: Plan | None = None) -> Iterator[str | Text]:
     if recorded is not None:
         yield from report_lines(TITLE, recorded)
     yield f"{LIVE}; some minutes on two cores. {plan_sentence(plan)}"
+    store = folder.absolute().parent / "trunks"
+    if copy_shipped(plan, store):
+        yield f"The trunks come with Fallow, trained by {TRAINED_BY}."
     with StudyView(folder) as view:
-        study = run_study(plan, folder, view)
+        study = run_study(plan, folder, view, trunks=store)
     live = read_study_results(study.folder)
     yield ""
     yield from report_lines(LIVE, live)
     yield from trunk_sentences(plan, study.folder)
     yield from sentences(findings(live))
+    yield ""
+    yield from (Text(line, style="bold") for line in claim_sentences(live))
     yield f"Page: {write_demo_page(live, recorded)}"
 
 
