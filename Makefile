@@ -3,7 +3,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-# the adapters' libraries live apart, so that torch never comes in by accident
+# the adapters' libraries have their own environment: torch is never a default dependency
 EXTRAS := .venv-extras
 TORCH := torch==2.13.0+cpu
 TORCH_OPTIONS :=
@@ -15,7 +15,7 @@ help:
 	@echo "make test    run the tests"
 	@echo "make test-slow     those that take minutes of tracing"
 	@echo "make test-extras   those that need torch (a CPU build), ray or a browser"
-	@echo "make test-gpu      compiled kernels beside plain forms, a fleet in a hurry (needs a GPU)"
+	@echo "make test-gpu      compiled kernels beside plain forms, learning with both (needs a GPU)"
 	@echo "make check   lint, formatting and types"
 	@echo "make docs    the documentation as a site (site/index.html)"
 	@echo "make fuzz    damaged logs, studies, folders and command lines, in minutes"
@@ -37,11 +37,14 @@ test-extras: $(EXTRAS)/.ready-test
 		tests/study/test_ray.py tests/report/test_browser.py tests/repo/test_docs.py
 
 # by the Python that has JAX for the card, e.g. make test-gpu PYTHON=python3; what is
-# held against the kernels multiplies in full precision
+# held against the kernels multiplies in full precision, and programs are optimised, for
+# which tests/conftest.py takes no time
 PYTHON := $(BIN)/python
 test-gpu:
-	JAX_DEFAULT_MATMUL_PRECISION=highest $(PYTHON) -m pytest -m slow $(addprefix tests/agents/test_, \
-		fleet_hurry.py dreamer_forms.py posterior_scan.py dreamer_heads.py dreamer_sizes.py)
+	XLA_FLAGS='$(XLA_FLAGS)' JAX_DEFAULT_MATMUL_PRECISION=highest \
+		$(PYTHON) -m pytest -m slow $(addprefix tests/agents/test_, \
+		fleet_hurry.py dreamer_forms.py posterior_scan.py dreamer_heads.py dreamer_sizes.py \
+		dreamer_learning.py)
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check .

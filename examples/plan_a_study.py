@@ -2,7 +2,7 @@
 
     python examples/plan_a_study.py
 
-To run it, or to go on with it: `run_study(plan, "runs/mine")`.
+To run or resume it: `run_study(plan, "runs/mine")`.
 """
 
 from fallow.study import Cell, Plan

@@ -1,6 +1,6 @@
 """Train Stable-Baselines3's SAC on a pendulum whose motor weakens, unannounced.
 
-python examples/replay_sb3.py
+python examples/replay_sb3.py    # needs the extra `sb3`
 
 The rule `adaptive` finds the change in the velocities and actions that are stored.
 """

@@ -1,6 +1,6 @@
 """Train a PyTorch model on sequences from a buffer while the dynamics change.
 
-python examples/replay_torch.py
+python examples/replay_torch.py    # needs PyTorch
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Sample from a TorchRL replay buffer by a rule that finds a change by itself.
 
-python examples/replay_torchrl.py
+python examples/replay_torchrl.py    # needs the extra `torchrl`
 """
 
 import torch

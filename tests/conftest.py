@@ -19,7 +19,7 @@ from fallow.dynamics import Worlds
 from fallow.logs.log import Log
 
 # programs of the tests run for moments: compiling them must not take longer, and like
-# fleets compile once; told by the environment, since not every test needs jax
+# fleets compile once; set in the environment, since not every test needs jax
 COMPILED = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
 XLA_FLAGS = "--xla_backend_optimization_level=0"
 if metadata.version("jaxlib").startswith("0.10."):  # a flag that is unknown ends JAX
@@ -53,6 +53,7 @@ EARLY_CONDITIONS = {
     "gain": "gain:shift_frame=400",
     "damage": "damage:shift_frame=400",
     "recurring": "recurring:shift_frame=404,period_frames=300",
+    "reversal": "reversal:shift_frame=400",
     "damping": "damping:shift_frame=400,draw_frames=200",
     "friction": "friction:shift_frame=400,draw_frames=200,std=0.2",
 }

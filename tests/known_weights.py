@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import equinox as eqx
+import jax
 import numpy as np
 
 DATA = Path(__file__).parent / "data"
@@ -24,3 +26,8 @@ def known_weights(names: str, scaled: Scaled) -> dict[str, np.ndarray]:
         s = (2 * m / 10006 - 1).reshape(shape)
         weights[name] = scaled(name, s).astype(np.float32)
     return weights
+
+
+def n_parameters(network: eqx.Module) -> int:
+    """How many numbers are learned."""
+    return sum(leaf.size for leaf in jax.tree.leaves(network))

@@ -104,6 +104,10 @@ def table1() -> list[Level]:
     ]
 
 
+PAIR = [level for level in table1() if level.condition == "gain"][:2]
+"""Passive and Recency at half gain."""
+
+
 def sweeps() -> list[Level]:
     """Passive, Recency of 10k and, where it recurs, of 20k: half the loss."""
     found = []

@@ -65,9 +65,11 @@ def count_updates(path: str) -> None:
     step = Fleet.step
 
     def counted(fleet: Fleet):
-        before = fleet.n_updates
+        before = fleet.learners.n_updates
         result = step(fleet)
-        os.write(file, b"." * ((fleet.n_updates - before) * len(fleet.branches)))
+        os.write(
+            file, b"." * ((fleet.learners.n_updates - before) * len(fleet.branches))
+        )
         return result
 
     Fleet.step = counted

@@ -64,10 +64,8 @@ def write(folder: Path, seeds: tuple[int, ...] = (0, 1)) -> Path:
             )
     members = (planned.trunks(), planned.branches(), ())
     made_with = {"versions": {"fallow": "0.0", "mujoco": "3.17.0"}}
-    write_plan(
-        Study(folder, planned, *members, folder.parent),
-        made_with | {"git_commit": "abc1234"},
-    )
+    made_with |= {"git_commit": "abc1234"}
+    write_plan(Study(folder, planned, *members, folder.parent, made_with))
     rows = [row for branch in planned.branches() for row in rows_of(branch)]
     write_results(folder / "results.csv", rows)
     return folder

@@ -1,5 +1,6 @@
 """The command line: fast, light, and clear about what is wrong."""
 
+import importlib
 import json
 import os
 import re
@@ -13,6 +14,9 @@ from conftest import Run
 
 from fallow import cli
 from fallow.cli.commands import _command
+from fallow.cli.study import OF_A_START as STUDY_STARTS
+from fallow.cli.train import OF_A_START as TRAIN_STARTS
+from fallow.cli.training import resume_command
 from fallow.core import extras
 from fallow.core.errors import FallowError
 
@@ -74,6 +78,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture) -> None:
         "gain",
         "damage",
         "recurring",
+        "reversal",
         "damping",
         "friction",
         "none",
@@ -142,16 +147,79 @@ def test_no_command_says_what_to_try_first(run: Run) -> None:
         _command(command.split()[1:])  # each is known
 
 
-def test_an_unknown_command_says_what_there_is(capsys: pytest.CaptureFixture) -> None:
+def test_an_unknown_command_says_what_there_is(run: Run) -> None:
+    code, _, error = run("stduy", "table1")
+    assert code == 2 and len(error.splitlines()) == 1
+    assert "unknown command 'stduy': did you mean 'study'? known: demo" in error
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("report", "a", "--until", "x"), "it is 'x'; give a whole number"),
+        (("study", "a", "--seeds-per-fleet", "1.5"), "it is '1.5'; give a whole"),
+        (("track", "a", "--idle-s", "soon"), "it is 'soon'; give a number"),
+    ],
+)
+def test_a_text_that_is_no_number_is_named(
+    words: tuple[str, ...], what: str, capsys: pytest.CaptureFixture
+) -> None:
     with pytest.raises(SystemExit) as end:
-        cli.main(["lst"])
-    assert end.value.code == 2 and "list" in capsys.readouterr().err
+        cli.main(list(words))
+    assert end.value.code == 2 and what in capsys.readouterr().err
+
+
+def test_what_the_system_refuses_is_a_sentence_with_a_remedy(
+    tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "taken").write_text("a file")
+    code, _, error = run("simulate", "cartpole-swingup", "-o", tmp_path / "taken" / "h")
+    assert code == 2 and "Errno" not in error and len(error.splitlines()) == 1
+    assert f"cannot use {tmp_path / 'taken'}" in error and "; " in error
+
+
+def test_ctrl_c_ends_without_unloading_libraries(tmp_path: Path) -> None:
+    """One that was interrupted in its work can crash there, and hide the exit code."""
+    script = tmp_path / "interrupted.py"
+    script.write_text(
+        "import os, sys\n"
+        "class Crashing:\n"
+        "    def __del__(self, end=os._exit): end(99)\n"
+        "def interrupted(arguments=None):\n"
+        "    sys.crashing = Crashing()\n"
+        "    print('before')\n"
+        "    raise KeyboardInterrupt\n"
+        "from fallow import cli\n"
+        "cli.main = interrupted\n"
+        "cli.console()\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (130, "before\n")
+    assert done.stderr == "fallow: interrupted\n"
+
+
+def test_a_stopped_run_is_resumed_with_its_options() -> None:
+    study = _command(
+        ["study", "table1", "--seeds", "0", "--trunks", "my trunks", "--tensorboard"]
+    )
+    assert resume_command("study", Path("runs/a b"), study, STUDY_STARTS) == (
+        "fallow study --resume 'runs/a b' --trunks 'my trunks' --tensorboard"
+    )
+    train = _command(["train", "--frames", "4000", "--wandb", "mine"])
+    assert resume_command("train", Path("runs/t"), train, TRAIN_STARTS) == (
+        "fallow train --resume runs/t --wandb mine"
+    )
+
+
+def test_what_a_resumed_study_cannot_change_is_refused(run: Run) -> None:
+    code, _, error = run("study", "table1", "--out", "a", "--resume", "b")
+    assert code == 2 and "its own options; leave out NAME, --out" in error
 
 
 @pytest.mark.parametrize(
     ("command", "types"),
     [
-        ("study", ["[STR ...]", "--preset STR", "--out PATH", "--dry-run "]),
+        ("study", ["[NAME ...]", "--preset STR", "--out PATH", "--dry-run "]),
         ("train", ["--rule [STR ...]", "--resume PATH", "--no-histories"]),
         ("diagnose", ["[PATH ...]", "--lag-ms FLOAT", "--ci "]),
     ],
@@ -189,7 +257,23 @@ def test_a_missing_library_is_named_with_the_command(
         extras.load("no_such.module", "gym", "a test")
 
 
-def test_demo_tells_and_draws(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("adapter", "library"), [("sb3", "stable-baselines3"), ("torchrl", "torchrl")]
+)
+def test_an_adapter_without_its_library_names_the_command(
+    adapter: str, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"fallow.replay.adapters.{adapter}"
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(
+        "importlib.metadata.requires", lambda _: [f"{library}; extra == '{adapter}'"]
+    )
+    with pytest.raises(ModuleNotFoundError, match=f"{name} needs torch; .* {library}"):
+        importlib.import_module(name)
+
+
+def test_demo_prints_and_draws(tmp_path: Path) -> None:
     done = fallow("demo", "--walker", "--out", str(tmp_path / "demo"), "--seed", "3")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

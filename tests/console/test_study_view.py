@@ -15,7 +15,7 @@ from fallow.console.scalars import writers
 from fallow.console.study import StudyView, show_status
 from fallow.core.errors import FallowError
 from fallow.study import Cell, Plan
-from fallow.study.estimate import in_words
+from fallow.study.estimate import duration_text
 from fallow.study.runner import Event
 from fallow.study.status import status_of
 from fallow.study.store import open_study
@@ -40,9 +40,9 @@ def events(study) -> list[Event]:
     evaluation = EvaluationResult(13_000, np.array([[10.0, 30.0], [50.0, 70.0]]))
     path = study.fleet_folder(fleet) / "status.json"
     path.parent.mkdir(parents=True)
-    told = {"stage": "branches", "frame": 13_000, "until_frame": 138_000, "time": 0}
-    told |= {"n_updates": 3_000, "session_updates": 2_000, "session_s": 20}
-    path.write_text(json.dumps(told))
+    written = {"stage": "branches", "frame": 13_000, "until_frame": 138_000, "time": 0}
+    written |= {"n_updates": 3_000, "session_updates": 2_000, "session_s": 20}
+    path.write_text(json.dumps(written))
     return [
         Event(fleet, "branches", Progress(12_000, 138_000, 2_900, 100.0)),
         Event(fleet, "branches", Progress(13_000, 138_000, 3_000, 100.0, evaluation)),
@@ -143,15 +143,24 @@ def test_without_weights_and_biases_the_command_is_named(monkeypatch, tmp_path) 
     [(4, "4 s"), (89, "89 s"), (200, "3 min"), (7_300, "2 h"), (200_000, "2 days")],
 )
 def test_durations(seconds: float, words: str) -> None:
-    assert in_words(seconds) == words
+    assert duration_text(seconds) == words
+
+
+def test_a_status_breaks_between_words_on_a_narrow_terminal(study) -> None:
+    shown, kept = io.StringIO(), io.StringIO()
+    terminal = Console(file=shown, width=40, force_terminal=True, color_system=None)
+    show_status(status_of(study), terminal)
+    assert max(len(line.rstrip()) for line in shown.getvalue().splitlines()) <= 40
+    show_status(status_of(study), Console(file=kept, width=40))
+    assert "0 of 4 branches done, 0 running, 0 stopped, 4 left\n" in kept.getvalue()
 
 
 def test_a_status_says_where_the_time_went(study, capsys) -> None:
     events(study)
     path = study.fleet_folder(study.fleets[1]) / "status.json"
     spent = {"total": 100.0, "waiting": 60.0, "physics": 20.0, "storing": 5.0}
-    told = json.loads(path.read_text()) | {"spent_s": {"branches": spent}}
-    path.write_text(json.dumps(told))
+    written = json.loads(path.read_text()) | {"spent_s": {"branches": spent}}
+    path.write_text(json.dumps(written))
     show_status(status_of(study), Console(highlight=False))
     line = next(x for x in capsys.readouterr().out.splitlines() if "learner" in x)
     assert line == "    branches 2 min: learner 60%, physics 20%, host 20%"

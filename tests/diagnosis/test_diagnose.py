@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -11,12 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import log_files
+import numpy as np
 import pytest
 from conftest import diagnosis
 
 from fallow.console import progress
 from fallow.diagnosis import Example, example
-from fallow.diagnosis.pipeline import diagnose
+from fallow.diagnosis.phrases import notes
+from fallow.diagnosis.pipeline import diagnose, diagnose_log
 from fallow.logs import HistoryWriter, read_history
 from fallow.logs.log import Log
 from fallow.logs.simulate import simulate
@@ -106,7 +109,7 @@ def test_the_terminal_has_a_table_and_advice(
         "note: guessed actions:",
         "0 to 11",
         "AUC discard 1.00 0.87",
-        "Keep episodes 12 to 23: regime 1 is in force since episode 12 (all 3",
+        "Keep episodes 12 to 23: regime 1 is in force since episode 12; all 3",
         "The response changed at episode 12; actuator",
         "1 12 to 23 keep all 3 actuators lost",
         "The paper's selector says discard",
@@ -140,6 +143,17 @@ def test_exit_codes_for_ci(run, small_log: Log, tmp_path: Path) -> None:
     assert run("diagnose", tmp_path / "none.npz", "--ci")[0] == 2
 
 
+def test_times_and_columns_that_cannot_be_right_are_notes() -> None:
+    """Steps of hours, and velocities of other joints."""
+    log = example(Example((1.0,), (), n_episodes=20))
+    slow = diagnose_log(replace(log, control_step_s=2e7), tracker=False)
+    assert any("are the times in seconds" in note for note in notes(slow))
+    crossed = replace(log, velocity=np.roll(log.velocity, 1, axis=1))
+    found = notes(diagnose_log(crossed, tracker=False))
+    assert any("does each velocity belong to its action" in note for note in found)
+    assert notes(diagnose_log(log, tracker=False)) == []
+
+
 def test_a_folder_gives_a_table(run, small_log: Log, tmp_path: Path) -> None:
     log_files.write("history", small_log, tmp_path)
     log_files.write("npz", example(Example((1.0,), (), n_episodes=12)), tmp_path)
@@ -163,6 +177,8 @@ def test_one_bad_log_among_several_is_a_row(
     assert code == 2
     assert "bad input" in out and "4 episodes with actions" in " ".join(out.split())
     assert "4 episodes with actions" in page.read_text()
+    rows = re.findall(r"<tr>.*?</tr>", page.read_text().split("</table>")[0], re.DOTALL)
+    assert len({len(re.findall("<t[dh]", row)) for row in rows}) == 1
     both = json.loads(run("diagnose", tmp_path, "--json")[1])
     assert "error" in both[1] and both[0]["decision"] == "discard"
 

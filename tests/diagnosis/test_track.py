@@ -1,6 +1,7 @@
 """`fallow track`: regimes of logs that grow, for people, machines and the page."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -12,10 +13,19 @@ import log_files
 import numpy as np
 import pytest
 
+from fallow.cli import main
 from fallow.core.errors import FallowError
 from fallow.diagnosis import Example, example
 from fallow.diagnosis.follow import LogFollower
-from fallow.diagnosis.regime_phrases import loss, lost, spans_text
+from fallow.diagnosis.regime_figures import drawn_joints
+from fallow.diagnosis.regime_page import section
+from fallow.diagnosis.regime_phrases import (
+    gains_table,
+    loss,
+    lost,
+    spans_text,
+    verdict,
+)
 from fallow.diagnosis.regimes import Follower, SeenRegime, regimes_of
 from fallow.logs import Columns, HistoryWriter, read_history
 from fallow.logs.following import Following
@@ -124,7 +134,22 @@ def test_phrases() -> None:
     loose = replace(regime, calibrated=False)
     assert lost(loose, names).endswith("uncalibrated")
     assert "no gains" in lost(replace(regime, explained=False), names)
+    alike = SeenRegime(1, np.full(2, 0.5), np.full(2, 0.4), np.full(2, 0.6))
+    assert lost(alike, names[:2]) == "both actuators lost 50 % (40 to 60)"
     assert spans_text([(0, 3), (5, 6)]) == "0 to 2, 5"
+
+
+def test_gains_that_explain_nothing_are_not_shown(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They stay at 1, which would read as an unchanged body."""
+    found = regimes_of(log)
+    assert found.in_force == 0 and len(gains_table(found).rows) == 3
+    first, other = found.seen
+    unknown = replace(found, in_force=1, seen=(first, replace(other, explained=False)))
+    assert gains_table(unknown).rows == () and drawn_joints(unknown, 9) == []
+    assert "Gains in the regime" not in section(unknown)
+    assert "; no gains explain it" in verdict(unknown)
 
 
 # ---------------------------------------------------------------- continuing
@@ -206,7 +231,7 @@ def test_rows_may_come_in_any_pieces(log: Log, tmp_path: Path, kind: str) -> Non
     for end in (*range(7, len(content), 5003), len(content)):
         grows.write_bytes(content[:end])
         found += source.read(False)
-    assert len(found) == 8  # the last one may go on
+    assert len(found) == 8  # the last one may be running
     found += source.read(True)
     for episode, (velocity, action) in zip(
         found, log_files.episodes(short), strict=True
@@ -226,7 +251,7 @@ def follow(*arguments: object, **options) -> subprocess.Popen:
 
 
 def test_a_growing_history_is_followed(log: Log, tmp_path: Path) -> None:
-    """Lines come while the run goes on; Ctrl-C prints the summary and exits 130."""
+    """Lines come while the run continues; Ctrl-C prints the summary and exits 130."""
     history = read_history(log_files.write("history", log, tmp_path))
     path, page = tmp_path / "grows.fallow", tmp_path / "page.html"
     process = follow(path, "--follow", "--html", page)
@@ -277,7 +302,32 @@ def test_files_that_come_to_a_folder_are_followed(log: Log, tmp_path: Path) -> N
     assert process.returncode == 2 and error == ""
     assert "episode 15: regime 1, new, since 14" in out
     assert "run5x.npz: left out: " in out and "36 episodes" in out
-    assert "1 logs left out" in out
+    assert "1 log left out" in out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_killed_follower_saves_its_state(
+    log: Log, tmp_path: Path, number: int
+) -> None:
+    """A connection that is gone ends like Ctrl-C."""
+    path, state = log_files.write("history", log, tmp_path), tmp_path / "state"
+    process = follow(path, "--follow", "--state", state)
+    while not process.stdout.readline().startswith("episode 25"):
+        pass
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 130 and "2 regimes. Keep episodes" in out
+    assert LogFollower(Following([path], Columns()), state).regimes().labels.size > 24
+
+
+def test_ctrl_c_before_the_first_episode(tmp_path: Path, monkeypatch, capsys) -> None:
+    def press(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fallow.logs.following.time.sleep", press)
+    with pytest.raises(KeyboardInterrupt):
+        main(["track", str(tmp_path / "later.csv"), "--follow"])
+    assert capsys.readouterr() == ("", f"waiting for {tmp_path / 'later.csv'}\n")
 
 
 def test_nobody_reads_the_rest(log: Log, tmp_path: Path) -> None:
@@ -317,6 +367,70 @@ def test_broken_episodes_are_named_skipped_and_counted(
         assert words in out
 
 
+def test_columns_that_change_within_a_table_end_it_and_nothing_is_lost(
+    run, log: Log, tmp_path: Path
+) -> None:
+    """Other columns, or another order; what came before is kept in state and page."""
+    lines = log_files.write("csv", log, tmp_path).read_text().splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("20"))
+    names = lines[0].split(",")
+    swapped = ",".join([names[0], *reversed(names[1:])])
+    changes = {
+        "cannot be read with the columns of its first": [
+            x + ",1" for x in lines[place:]
+        ],
+        "change their order within the file": [swapped, *lines[place:]],
+    }
+    path, state, page = (tmp_path / name for name in ("new.csv", "state", "page.html"))
+    for words, rest in changes.items():
+        path.write_text("\n".join(lines[:place] + rest) + "\n")
+        # in blocks, as lines come
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("fallow.logs.growing.BLOCK_BYTES", 1 << 12)
+            code, _, error = run("track", path, "--state", state, "--html", page)
+        assert code == 2 and words in error and error.count("\n") == 1
+        following = Following([path], Columns())
+        assert LogFollower(following, state).regimes().labels.size >= 19
+        assert "regime 1" in page.read_text()
+        state.unlink(), page.unlink()
+
+
+def test_tables_that_were_joined_keep_their_rows(log: Log, tmp_path: Path) -> None:
+    """A head in the middle is no broken line, nor is a delimiter at a line's end."""
+    lines = log_files.write("csv", log, tmp_path).read_text().splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("20,"))
+    path = tmp_path / "joined.csv"
+    text = [*lines[:place], lines[0], *(line + "," for line in lines[place:])]
+    path.write_text("\n".join(text) + "\n")
+    found = list(Following([path], Columns()))
+    assert len(found) == 36
+    assert not any(item.episode.defect for item in found)
+
+
+def test_ctrl_c_waits_until_an_episode_is_tracked(
+    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its line is printed, so that the state holds what was reported."""
+    path, update = log_files.write("npz", log, tmp_path), Follower.update
+
+    def interrupted(self: Follower, *arguments: object) -> object:
+        if self.tracker.n_episodes == 5:
+            signal.raise_signal(signal.SIGINT)
+        return update(self, *arguments)
+
+    monkeypatch.setattr(Follower, "update", interrupted)
+    follower, seen = LogFollower(Following([path], Columns()), tmp_path / "state"), 0
+    with pytest.raises(KeyboardInterrupt):
+        for _ in follower:
+            seen += 1
+    assert seen == 6 and follower.regimes().labels.size == 6
+    assert follower.read[str(path)][0] == 6
+    follower.save()
+    monkeypatch.setattr(Follower, "update", update)
+    later = LogFollower(Following([path], Columns()), tmp_path / "state")
+    assert len(list(later)) == 30
+
+
 def test_a_clock_that_jumps_is_no_alarm(log: Log) -> None:
     follower = Follower.of(log.actuators, 0.02)
     for velocity, action in log_files.episodes(log)[:12]:
@@ -342,8 +456,8 @@ def test_a_short_log_decides_nothing(run, tmp_path: Path) -> None:
         ("open.csv", "qvel,action\n1,2\n3,4\n", "does not say where episodes end"),
         ("names.csv", "episode,a,b\n0,1,2\n0,1,2\n0,1,2\n", "--velocity"),
         ("words.csv", "episode,qvel,action\nx,1,2\nx,1,2\n", "holds no numbers"),
-        ("list.jsonl", "[1, 2]\n", "no JSON object"),
-        ("torn.jsonl", '{"a": \n', "no JSON object"),
+        ("list.jsonl", "[1, 2]\n", "not a JSON object"),
+        ("torn.jsonl", '{"a": \n', "not a JSON object"),
         ("x.npz", "no archive", "x.npz"),
     ],
 )
@@ -361,6 +475,10 @@ def test_bad_input_is_one_sentence(
 def test_bad_options(run, tmp_path: Path) -> None:
     assert run("track")[0] == 2
     assert "--idle-s" in run("track", "x.csv", "--idle-s", "-1")[2]
+    assert "add --follow" in run("track", "x.csv", "--idle-s", "1")[2]
+    (tmp_path / "no.state").write_text("something else")
+    code, _, error = run("track", "x.csv", "--state", tmp_path / "no.state")
+    assert code == 2 and "or a new file to begin again" in error
     assert "false_alarms" in run("track", "x", "--false-alarms-per-1000", "0")[2]
 
 
@@ -385,7 +503,7 @@ def test_regimes_of_a_log_in_memory(log: Log) -> None:
 def test_revised_gains_are_a_line() -> None:
     """Once a revision; a regime that comes into force is none."""
     log = LogFollower(Following((), Columns()))
-    told = [
+    revised = [
         log._is_revised(SimpleNamespace(regime=regime, gain=np.array(gain)))
         for regime, gain in [
             (0, [1.0, 1.0]),
@@ -396,4 +514,4 @@ def test_revised_gains_are_a_line() -> None:
             (0, [1.0, 1.0]),
         ]
     ]
-    assert told == [False, False, False, True, False, False]
+    assert revised == [False, False, False, True, False, False]

@@ -8,7 +8,7 @@ from fallow.core.errors import FallowError
 from fallow.dynamics import CONDITIONS, TASKS, Condition
 from fallow.dynamics.simulator import compile_body
 
-NAMES = ["gain", "damage", "recurring", "damping", "friction", "none"]
+NAMES = ["gain", "damage", "recurring", "reversal", "damping", "friction", "none"]
 
 
 def test_the_papers_conditions_by_their_names() -> None:
@@ -28,6 +28,7 @@ def test_the_papers_conditions_by_their_names() -> None:
         "friction:schedule=permanent,level=0.05",
         "gain:schedule=drift_neg,min=0.5",
         "gain:schedule=recurring,period_frames=500",
+        "reversal:schedule=recurring,period_frames=500",
     ],
 )
 def test_text_and_condition_are_inverse(text: str) -> None:
@@ -97,6 +98,7 @@ def test_bad_text_is_a_clear_error(text: str, message: str) -> None:
         ("walker-walk", "damping:start=20", "outside"),
         ("walker-walk", "damping:schedule=permanent", "needs the level"),
         ("walker-walk", "damage:schedule=uniform", "does not drift"),
+        ("walker-walk", "reversal:schedule=uniform", "does not drift"),
         ("walker-walk", "gain:schedule=drift_neg,min=-1", "0 or more"),
     ],
 )

@@ -65,7 +65,7 @@ def test_the_truth_is_in_info_and_the_clock_survives_resets() -> None:
     assert regimes == [0, 0, 0, 0, 0, 0, 0, 1, 1, 1]
 
 
-def test_a_drifting_condition_tells_its_level() -> None:
+def test_a_drifting_condition_reports_its_level() -> None:
     env = gymnasium.make(
         "fallow/WalkerWalk-v0", condition="friction:shift_frame=4,draw_frames=2"
     )

@@ -86,6 +86,8 @@ CASES = [
     ("walker-walk", "damage", kill(0)),
     ("walker-walk", "damage:actuator=1", kill(1)),
     ("walker-walk", "damage:actuator=0/4", kill(0, 4)),
+    ("walker-walk", "reversal", set_gain(-1)),
+    ("pendulum-swingup", "reversal", set_gain(-1)),
     ("walker-walk", "damping:level=3.7", set_damping(WALKER_LEGS, 3.7)),
     ("walker-walk", "friction:level=0.05", set_friction(0.05)),
     ("cheetah-run", "gain:g=0.3", set_gain(0.3)),

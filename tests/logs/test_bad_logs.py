@@ -185,7 +185,52 @@ def _history_of_nothing(log: Log, folder: Path) -> Path:
     return folder / "a.fallow"
 
 
+def _table(change: Callable[[list[str]], list[str]]) -> Make:
+    """A table whose lines are changed."""
+
+    def write(log: Log, folder: Path) -> Path:
+        path = log_files.write("csv", log, folder)
+        path.write_text("\n".join(change(path.read_text().splitlines())) + "\n")
+        return path
+
+    return write
+
+
+def _named(name: str, content: bytes) -> Make:
+    def write(log: Log, folder: Path) -> Path:
+        (folder / name).write_bytes(content)
+        return folder / name
+
+    return write
+
+
+def _cell(text: str) -> Callable[[list[str]], list[str]]:
+    """Another text in line 8, the last column."""
+
+    def change(lines: list[str]) -> list[str]:
+        cells = lines[7].split(",")
+        lines[7] = ",".join([*cells[:-1], text])
+        return lines
+
+    return change
+
+
+def _semicolons(lines: list[str]) -> list[str]:
+    return [line.replace(",", ";").replace(".", ",") for line in lines]
+
+
 BAD = {
+    "a column more": (
+        _table(lambda lines: lines[:9] + [line + ",7" for line in lines[9:]]),
+        "line 10 of",
+    ),
+    "an empty cell": (_table(_cell("")), "a value is missing in column '"),
+    "a word in a cell": (_table(_cell("off")), "string 'off' in column '"),
+    "decimal commas": (_table(_semicolons), "write numbers with a decimal point"),
+    "packed": (_named("a.csv.gz", b"\x1f\x8b\x08\0\0"), "unpack it first"),
+    "UTF-16": (_named("a.csv", b"\xff\xfee\0p\0"), "save it as UTF-8"),
+    "JSON lines": (_named("a.jsonl", b'{"a": 1}'), "fallow track reads JSON lines"),
+    "an array": (_named("a.npy", b"\x93NUMPY\x01\0"), "as CSV or npz"),
     "missing file": (_missing, "there is no file or folder at"),
     "not a log": (_text, "is not a log of a known format; known: history, npz"),
     "random bytes": (_noise, "is not a log of a known format"),
@@ -193,7 +238,7 @@ BAD = {
     "empty folder": (_empty_folder, "holds no log of a known format"),
     "header only": (_header_only, "a header and no rows"),
     "words in a table": (_words, "could not convert string 'fast'"),
-    "ragged table": (_ragged, "no table of numbers"),
+    "ragged table": (_ragged, "not a table of numbers"),
     "fewer than ten episodes": (_few, "9 episodes with actions, and 10 are needed"),
     "one-sample episode": (_one_sample, "episode 5 has 0 transitions and needs 2"),
     "NaN velocity": (_bad_value(np.nan, "velocity"), "is nan in episode 2"),
@@ -278,9 +323,11 @@ def test_wrong_columns(
 def test_no_path_and_unwritable_pages(run, small_log: Log, tmp_path: Path) -> None:
     code, _, error = run("diagnose")
     assert code == 2 and "name a log" in error
-    code, _, error = run("diagnose", _good(small_log, tmp_path), "--html", tmp_path)
-    assert code == 2
-    one_sentence(error)
+    for command in ("diagnose", "track"):
+        good = _good(small_log, tmp_path)
+        code, out, error = run(command, good, "--html", tmp_path)
+        assert (code, out) == (2, "") and "name a file, e.g." in error
+        one_sentence(error)
 
 
 @pytest.mark.parametrize("name", log_files.WRITERS)

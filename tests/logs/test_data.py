@@ -110,7 +110,7 @@ def test_wrapped_angles_do_not_jump() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (7, "is a int; give a DataFrame"),
+        (7, "is of type int; give a DataFrame"),
         ([], "holds no episode"),
         ({}, "no array with rows"),
         ([{"a": 1}], "no array of numbers is in every episode"),

@@ -175,6 +175,6 @@ def test_a_reader_that_cannot_even_look_does_not_stop_the_others(
 def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     path.write_bytes(b"PK\x03\x04")
-    assert reader.reason_of(PermissionError("x")) == "you may not read it"
+    assert reader.reason_of(PermissionError("x")) == "permission denied"
     with pytest.raises(FallowError, match=r"cannot be read: .*; it may be cut"):
         read_log(path)

@@ -74,7 +74,7 @@ def test_the_scripted_amplitude_drifts() -> None:
         (("walker-walk", "--condition", "gian", "-o", "a"), "did you mean 'gain'"),
         (("walker-walk", "--episodes", "0", "-o", "a"), "1 or more"),
         (("walker-walk", "--seed", "-1", "-o", "a"), "0 or more"),
-        (("walker-walk", "-o", "there"), "is there already"),
+        (("walker-walk", "-o", "there"), "exists already"),
     ],
 )
 def test_bad_simulations(

@@ -1,4 +1,4 @@
-"""The documents: links lead somewhere, snippets run, commands are known.
+"""The documents: links and names exist, snippets run, commands are known.
 
 `<!-- needs: library -->` on the line before a Python snippet leaves it out where that
 library is missing. A `text` block right after a snippet is what the snippet prints.
@@ -7,6 +7,7 @@ library is missing. A `text` block right after a snippet is what the snippet pri
 import contextlib
 import importlib.util
 import io
+import pkgutil
 import re
 import runpy
 import shlex
@@ -30,6 +31,7 @@ FRAGMENTS += ["statistics", "study", "tracking"]
 """Pages whose snippets are parts of a program: they must compile."""
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+NAME = re.compile(r"`(fallow(?:\.\w+)+)")
 NEEDS = re.compile(r"<!-- needs: (\w+) -->\n$")
 
 
@@ -80,6 +82,15 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             missing.append(link)
     assert missing == []
+
+
+def test_names_of_modules_and_functions_exist() -> None:
+    """As pages write them; the adapters need libraries that may be missing."""
+    names = {name for page in PAGES for name in NAME.findall(page.read_text())}
+    for name in sorted(names):
+        if ".adapters." not in name:
+            pkgutil.resolve_name(name)
+    assert len(names) > 15
 
 
 def test_the_site_has_every_page() -> None:

@@ -1,11 +1,17 @@
-"""One word for one thing: no variable called `own`, no two classes of one name."""
+"""One word for one thing: none of the old words, no two classes of one name."""
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src", "tests", "benchmarks", "examples", "tools")
+RETIRED = {"book", "drawer", "hoist", "judged", "judging", "lived", "own", "proceeds"}
+RETIRED |= {"hoisted", "told"}
+"""No part of an identifier: ledger, sampler, evaluated, a noun for `own`, …"""
+PHRASES = re.compile(r"\b(judged|judging|told|telling|(go|goes|gone|going) on with)\b")
+"""In no docstring, message or page: evaluated, reported, resumed."""
 AGENTS = {"agents.dreamer", "agents.tdmpc"}
 """Two agents have the same parts, and each calls them as its paper does."""
 
@@ -23,15 +29,31 @@ def names(node: ast.AST) -> set[str]:
     return {name for name in found if isinstance(name, str)}
 
 
-def test_no_variable_is_called_own() -> None:
-    """The word stands for some noun, which is the better name."""
+def test_no_identifier_has_a_retired_word() -> None:
     found = {
-        f"{path}:{node.lineno}"
+        f"{path}:{node.lineno} {name}"
         for path, tree in trees().items()
         for node in ast.walk(tree)
-        if "own" in names(node)
+        for name in names(node)
+        if not name.startswith("test_")
+        and RETIRED.intersection(re.findall("[a-z]+", name.lower()))
     }
     assert not found
+
+
+def test_no_text_has_a_retired_phrase() -> None:
+    paths = [
+        path
+        for name in (*FOLDERS, "docs")
+        for path in (ROOT / name).rglob("*")
+        if path.suffix in (".py", ".md", ".html") and path != Path(__file__)
+    ]
+    found = {
+        f"{path.relative_to(ROOT)}: {phrase[0]}"
+        for path in paths
+        for phrase in PHRASES.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert len(paths) > 400 and not found
 
 
 def package(path: Path) -> str:

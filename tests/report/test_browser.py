@@ -17,8 +17,8 @@ BROWSER = next(
     None,
 )
 PHONE_PX = 390
-BROWSERS_OWN = "not an origin"
-"""Who asks, in the browser's log, where no page does."""
+NO_PAGE = "not an origin"
+"""The initiator of a request in the log of the browser, if it is not a page."""
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -60,13 +60,13 @@ def console(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def requests(log: Path) -> set[str]:
-    """What a page asked for over a network; what the browser wants itself is not it."""
+    """Addresses that a page requested over a network, without those of the browser."""
     events = json.loads(log.read_text())["events"]
     asked = [event.get("params", {}) for event in events]
     return {
         request["url"]
         for request in asked
-        if request.get("initiator", BROWSERS_OWN) != BROWSERS_OWN
+        if request.get("initiator", NO_PAGE) != NO_PAGE
         and request.get("url", "").startswith(("http", "ws", "ftp"))
     }
 

@@ -126,6 +126,18 @@ def test_one_seed_has_a_line_and_no_band() -> None:
     assert bands == [] and len(lines(figure)) == 2
 
 
+def test_the_highest_mark_is_not_cut() -> None:
+    """Not even where a study has one evaluation yet."""
+    frame, unknown = np.array([2]), np.array([np.nan])
+    curves = [
+        return_curves.Curve(rule, frame, np.array([mean]), unknown, 1)
+        for rule, mean in (("passive", 244.0), ("recency", 224.0))
+    ]
+    (axes,) = return_curves.curve_figure(curves, None).axes
+    mark = axes.transData.transform((2, 244))[1] + 3 * axes.figure.dpi / 72
+    assert mark < axes.get_window_extent().y1
+
+
 # -------------------------------------------------------------------- sweeps
 
 
@@ -284,8 +296,8 @@ def test_what_a_condition_takes_of_the_gain() -> None:
 
 
 def test_agreement_bars_end_in_fractions() -> None:
-    bars = [Agreement("gain", 3, 5, 0), Agreement("recurring", 0, 0, 2)]
-    (axes,) = agreement_bars([*bars, Agreement(None, 3, 5, 2)]).axes
+    bars = [Agreement("gain", 3, 5), Agreement("recurring", 0, 0)]
+    (axes,) = agreement_bars([*bars, Agreement(None, 3, 5)]).axes
     assert [t.get_text() for t in axes.texts] == ["3/5", "0/0", "3/5"]
     assert [p.get_width() for p in axes.patches[3:]] == pytest.approx([0.6, 0.0, 0.6])
     names = [t.get_text() for t in axes.get_yticklabels()]

@@ -1,5 +1,6 @@
-"""What a report makes of histories: ages drawn, responses, strips and films."""
+"""What a report makes of histories: sampled ages, responses, strips and films."""
 
+import dataclasses
 import io
 import shutil
 from pathlib import Path
@@ -102,7 +103,7 @@ def test_ages_of_passive_are_uniform_and_those_of_recency_end_at_its_window() ->
     np.testing.assert_allclose(axes.get_lines()[0].get_ydata().sum(), 100)
 
 
-def test_a_run_that_ended_between_two_worlds_is_told_up_to_there() -> None:
+def test_a_run_that_ended_between_two_worlds_counts_up_to_there() -> None:
     cut = History(BRANCH.header, BRANCH.episodes[:-1])
     found = sampled_ages(TRUNK, cut, "passive", [at(5)])
     assert found.stale_share == pytest.approx(12 / 15)
@@ -110,7 +111,7 @@ def test_a_run_that_ended_between_two_worlds_is_told_up_to_there() -> None:
         sampled_ages(TRUNK, cut, "passive", [at(6)])
 
 
-def test_ages_that_cannot_be_told() -> None:
+def test_ages_that_are_not_known() -> None:
     for rule in ("graded", "curious", "adaptive"):
         with pytest.raises(FallowError, match="model's error"):
             sampled_ages(TRUNK, BRANCH, rule, [at(1)])
@@ -207,6 +208,31 @@ def test_a_strip_and_a_film_show_the_bodies(folder: Path, monkeypatch) -> None:
         assert image.n_frames == 20 // filmstrips.FILM_EVERY + 1
 
 
+def test_the_names_in_a_strip_stay_in_their_rows(folder: Path, monkeypatch) -> None:
+    def blank(shots: list, *size: int) -> list:
+        return [np.zeros((len(shot.rows), 75, 100, 4), np.uint8) for shot in shots]
+
+    monkeypatch.setattr(rendering, "films", blank)
+    history = read_history(small_study.history(folder))
+    rules = ("passive", "recency:window_transitions=20000")
+    scene = filmstrips.matched(dict.fromkeys(rules, history))
+    figure = filmstrips.filmstrip(scene, {})
+    figure.draw_without_rendering()
+    rows = [a.yaxis.label for a in figure.axes if a.yaxis.label.get_text()]
+    first, second = (label.get_window_extent() for label in rows)
+    assert first.y0 > second.y1 and second.y0 >= 0
+
+
+def test_histories_too_short_for_the_selector_are_one_note(tmp_path: Path) -> None:
+    study = read_study_results(small_study.write(tmp_path / "s", seeds=(0, 1)))
+    (tmp_path / "short.fallow").write_bytes(b"")
+    broken = dict.fromkeys(study.histories, tmp_path / "short.fallow")
+    study = dataclasses.replace(study, histories=broken)
+    notes = history_sections.selector_section(study).notes
+    assert len(notes) == len({note.split(",")[0] for note in notes})
+    assert all(", seeds 0, 1: no selector, since" in note for note in notes)
+
+
 def test_a_picture_holds_a_body_on_a_floor_and_nothing_behind(folder: Path) -> None:
     if rendering.backend() is None:
         pytest.skip(NO_RENDERER)
@@ -237,7 +263,7 @@ def test_without_a_renderer_there_is_a_note(folder: Path, monkeypatch) -> None:
         rendering.films([rendering.Shot(history, 0, [0])], 20, 20)
 
 
-def test_a_driver_that_ends_its_process_is_told(folder: Path, monkeypatch) -> None:
+def test_a_driver_that_ends_its_process_is_an_error(folder: Path, monkeypatch) -> None:
     monkeypatch.setattr(rendering, "backend", lambda: "egl")
     monkeypatch.setattr(rendering, "WORK", "import os; os.abort()")
     history = read_history(small_study.history(folder))

@@ -11,7 +11,7 @@ from scipy import stats
 
 from fallow.report import paper
 from fallow.report.cells import ReportTable, digits_for, number
-from fallow.report.names import condition_order, rule_order
+from fallow.report.names import condition_order, rule_name, rule_order
 from fallow.report.selector_table import selector_table
 from fallow.report.sweep_tables import published
 from fallow.report.tables import tables_of
@@ -166,6 +166,23 @@ def test_table_2_is_of_its_own_trunks_and_keeps_what_the_paper_has_not() -> None
         note == "Left out: Recurring, Passive, Recency, Reservoir, Reset-once, "
         "seeds 0, 1: no row."
         for note in returns.notes
+    )
+
+
+@pytest.mark.parametrize("reservoir", ["reservoir", "reservoir:unit=chunk"])
+def test_both_readings_of_the_reservoir_stand_beside_the_papers(reservoir) -> None:
+    values = {("gain", "passive"): (220.0, 200.0), ("gain", reservoir): (128.0, 120.0)}
+    returns, differences, *_ = tables_of(table(values), "table2")
+    name = rule_name(reservoir)
+    assert returns.head.count(name) == 1
+    gain = {"Change": "Gain reduction"}
+    assert cells(returns, **gain)[name] == "124 ± 4"
+    assert returns.texts()[1][returns.head.index(name)] == "128 ± 14"
+    row = cells(differences, **gain, Difference=f"{name} - Passive")
+    assert (row["ours"], row["the paper"], row["sign"]) == (
+        "-86.0 ± 6.0",
+        "-92.0",
+        "agrees",
     )
 
 

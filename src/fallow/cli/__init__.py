@@ -1,5 +1,7 @@
 """The command line, one file a command."""
 
+import atexit
+import contextlib
 import os
 import signal
 import sys
@@ -20,6 +22,8 @@ def console() -> None:
     from fallow.cli.interrupts import raise_safely
 
     raise_safely()
+    codes: list[int] = []
+    atexit.register(_leave_if_interrupted, codes)  # the first to come runs last
     try:
         code = main()
         sys.stdout.flush()
@@ -32,7 +36,20 @@ def console() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = CLOSED_PIPE
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # while threads end
+    codes.append(code)
     sys.exit(code)
+
+
+def _leave_if_interrupted(codes: list[int]) -> None:
+    """End without unloading libraries, if Ctrl-C ended the command.
+
+    JAX that was interrupted while it compiled crashes when it is unloaded.
+    """
+    if codes == [INTERRUPTED]:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(INTERRUPTED)
 
 
 __all__ = ["console", "main"]

@@ -3,7 +3,7 @@
 import io
 import os
 import sys
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, get_args
 
 import tyro
 
@@ -18,12 +18,20 @@ from fallow.cli.status import StatusCommand
 from fallow.cli.study import StudyCommand
 from fallow.cli.track import TrackCommand
 from fallow.cli.train import TrainCommand
-from fallow.core.errors import FallowError, RunError
+from fallow.core.errors import FallowError, RunError, unknown
 from fallow.core.text import printable
 
 MAX_SENTENCE = 1500
 """Characters of an error that are shown; it may name what a file contains."""
 
+
+REMEDIES = {
+    FileNotFoundError: "check the path",
+    NotADirectoryError: "name a folder, or remove the file that is in its place",
+    IsADirectoryError: "name a file",
+    PermissionError: "change its permissions, or choose another path",
+}
+"""By what the system says of a file."""
 
 FIRST = f"""\
 Fallow {__version__}
@@ -44,7 +52,7 @@ class CommandLike(Protocol):
     """A command: its fields are its options."""
 
     def run(self) -> int | None:
-        """Do it; returns the exit code, None for 0."""
+        """Run the command; returns the exit code, None for 0."""
 
 
 Command = (
@@ -76,6 +84,7 @@ def run(arguments: list[str]) -> int:
         print(f"fallow {__version__}")
         return 0
     try:
+        _check_name(arguments[0])
         return _command(arguments).run() or 0
     except (FallowError, OSError, RunError, MemoryError) as error:
         if isinstance(error, BrokenPipeError) or os.environ.get("FALLOW_DEBUG"):
@@ -99,6 +108,17 @@ def _command(arguments: list[str]) -> CommandLike:
     )
 
 
+def _check_name(name: str) -> None:
+    """Raise, with the nearest name, if there is no such command."""
+    names = [
+        subcommand.name
+        for command in get_args(Command)
+        for subcommand in command.__metadata__
+    ]
+    if not name.startswith("-") and name not in names:
+        raise unknown("command", name, names)
+
+
 def exit_code(error: BaseException) -> int:
     """2 for bad input, 1 for a run or a machine that fails, or the error's code."""
     code = getattr(error, "exit_code", None)
@@ -110,4 +130,15 @@ def exit_code(error: BaseException) -> int:
 def _sentence(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"not enough memory{f': {error}' if str(error) else ''}"
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return _file_sentence(error)
     return str(error) or type(error).__name__
+
+
+def _file_sentence(error: OSError) -> str:
+    """What the system refused, and what to do."""
+    what = error.strerror or type(error).__name__
+    problem = f"{what[:1].lower()}{what[1:]}"
+    remedy = REMEDIES.get(type(error), "choose another path")
+    name = error.filename if error.filename2 is None else error.filename2
+    return f"cannot use {os.fsdecode(name)}: {problem}; {remedy}"

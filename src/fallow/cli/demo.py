@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class DemoCommand:
     """Show recorded findings, then run a small paired study and report it.
 
-    With --walker: a walker loses half its strength, in a few seconds.
+    The study branches trained agents that come with Fallow. With --walker: a walker
+    loses half its strength, in a few seconds.
     """
 
     out: Path | None = None

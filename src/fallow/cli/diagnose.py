@@ -1,4 +1,4 @@
-"""`fallow diagnose`: what the logs of a robot say."""
+"""`fallow diagnose`: did the actuators of a robot change, by its logs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Literal
 import tyro
 
 from fallow.cli.columns import ColumnOptions
+from fallow.core import files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +27,8 @@ class DiagnoseCommand(ColumnOptions):
     """Write one self-contained page."""
     ci: bool = False
     """Exit with 10 if some episodes of a log should go."""
-    tracker: bool = True
-    """Let the verdict rest on the online tracker, not on the response alone."""
+    no_tracker: bool = False
+    """Let the verdict rest on the response alone, without the online tracker."""
     scale: Literal["mad", "mad_normal"] = "mad"
     """Unit of the standardised series; mad_normal is 1.4826 times larger."""
     stale_by: Literal["mean", "any-joint"] = "mean"
@@ -37,6 +38,8 @@ class DiagnoseCommand(ColumnOptions):
         from fallow.console.progress import track
         from fallow.diagnosis.pipeline import diagnose_all, exit_code
 
+        if self.html is not None:
+            files.require_place(self.html, "--html")
         results = diagnose_all(
             self.paths,
             self.columns(),
@@ -44,10 +47,9 @@ class DiagnoseCommand(ColumnOptions):
             variant=self.variant,
             scale=self.scale,
             stale_by=self.stale_by.replace("-", "_"),
-            tracker=self.tracker,
+            tracker=not self.no_tracker,
         )
         if self.html is not None:
-            from fallow.core import files
             from fallow.diagnosis.page import render
 
             files.write_text(self.html, render(results))

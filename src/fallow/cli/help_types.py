@@ -12,7 +12,8 @@ from tyro.constructors import (
 )
 
 REGISTRY = ConstructorRegistry()
-"""tyro's own rules, and the two below."""
+"""tyro's own rules, and those below."""
+KINDS = {int: "a whole number, e.g. 20", float: "a number, e.g. 1.5"}
 
 
 def _spec_of(kind: Any, info: PrimitiveTypeInfo) -> Any:
@@ -33,6 +34,29 @@ def optional(info: PrimitiveTypeInfo) -> Any:
         str_from_instance=lambda value: (
             ["None"] if value is None else spec.str_from_instance(value)
         ),
+    )
+
+
+@REGISTRY.primitive_rule
+def number(info: PrimitiveTypeInfo) -> Any:
+    """An int or a float, with a message for people where a text is neither."""
+    if info.type not in KINDS:
+        return None
+    kind, what = info.type, KINDS[info.type]
+
+    def read(texts: list[str]) -> Any:
+        try:
+            return kind(texts[0])
+        except ValueError:
+            raise ValueError(f"it is {texts[0]!r}; give {what}") from None
+
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=kind.__name__.upper(),
+        instance_from_str=read,
+        # an int does for a float
+        is_instance=lambda value: isinstance(value, int | kind),
+        str_from_instance=lambda value: [str(value)],
     )
 
 

@@ -11,8 +11,8 @@ import tyro
 class SimulateCommand:
     """Record a body that changes, moved by a scripted policy whose amplitude drifts."""
 
-    task: tyro.conf.Positional[str]
-    """One of `fallow list`."""
+    task: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TASK")]
+    """The body and its task, e.g. walker-walk; `fallow list` shows all."""
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])]
     """The history to write; it must not be there yet."""
     condition: str = "none"

@@ -1,4 +1,4 @@
-"""`fallow status`: how far a study is."""
+"""`fallow status`: the progress of a study."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class StatusCommand:
     """Show the status of a study: done, running, left, and the time left."""
 
     folder: tyro.conf.Positional[Path]
-    """Of the study."""
+    """The study's folder."""
     json: bool = False
     """Print it as JSON."""
 
@@ -34,7 +34,7 @@ class StatusCommand:
 
 
 def _numbers(status: "Status") -> dict[str, Any]:
-    """Where a study stands, for programs."""
+    """The status of a study, for programs."""
     states = ("done", "running", "stopped", "left", "failed")
     return {
         "study": status.plan.name,

@@ -1,17 +1,30 @@
 """`fallow study`: run a paired study, merge its parts, make a small copy."""
 
 import dataclasses
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from fallow.cli.training import need_jax, resume_hint
+from fallow.cli.training import (
+    need_jax,
+    refuse_with_resume,
+    resume_command,
+    resume_hint,
+)
 from fallow.core.errors import FallowError
 
 if TYPE_CHECKING:
     from fallow.study import Plan
+
+
+OF_A_START = (
+    *("resume", "trunks", "engine", "address", "cache", "trust_cache"),
+    *("tensorboard", "wandb", "dry_run", "quiet"),
+)
+"""Options that may change from one start of a study to the next."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +38,9 @@ class StudyCommand:
     `fallow study share A --out C` makes a small copy: tables, compact histories.
     """
 
-    name: tyro.conf.Positional[tuple[str, ...]] = ()
+    name: Annotated[
+        tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="[NAME ...]")
+    ] = ()
     """The study; or `merge` and the folders of its parts; or `share` and a folder."""
     preset: str | None = None
     """Sizes of the agent: paper, lean, tiny or e.g. lean:horizon=10; else its own."""
@@ -63,18 +78,24 @@ class StudyCommand:
             self._copy(*self.name)
             return
         need_jax()
+        refuse_with_resume(self, *OF_A_START)
         plan = self._plan()
         if self.dry_run:
-            from fallow.study.engines import ENGINES
-            from fallow.study.estimate import estimate
-
-            ENGINES[self.engine]  # an unknown one is refused before the run, too
-
-            print("\n".join(estimate(plan).lines()))
+            self._estimate(plan)
             return
         folder = self.resume or self.out or Path("runs") / plan.name
         self._run(plan, folder)
         print(f"results: {folder / 'results.csv'}")
+        if not self.quiet:
+            print(f"next: {shlex.join(['fallow', 'report', str(folder)])}")
+
+    def _estimate(self, plan: "Plan") -> None:
+        from fallow.study.engines import ENGINES, check_bodies
+        from fallow.study.estimate import estimate
+
+        ENGINES[self.engine]  # what a run would refuse is refused here, too
+        check_bodies(plan)
+        print("\n".join(estimate(plan).lines()))
 
     def _run(self, plan: "Plan", folder: Path) -> None:
         from fallow.agents.compiling import keep_compiled
@@ -83,7 +104,7 @@ class StudyCommand:
         from fallow.study.engines import run_study
 
         keep_compiled(self.cache, self.trust_cache)
-        resume = f"fallow study --resume {folder}"
+        resume = resume_command("study", folder, self, OF_A_START)
         scalars = writers(folder, self.tensorboard, self.wandb)
         with resume_hint(resume), StudyView(folder, self.quiet, scalars) as view:
             run_study(plan, folder, view, self.engine, self.address, self.trunks)

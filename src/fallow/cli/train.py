@@ -1,13 +1,16 @@
 """`fallow train`: agents, all branches together in one program."""
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fallow.cli.training import need_jax, resume_hint
+from fallow.cli.training import (
+    need_jax,
+    refuse_with_resume,
+    resume_command,
+    resume_hint,
+)
 from fallow.core import options
-from fallow.core.errors import FallowError
 
 if TYPE_CHECKING:
     from fallow.agents import runs
@@ -49,8 +52,8 @@ class TrainCommand:
     """Episodes of an evaluation."""
     save_frames: int = 20_000
     """Frames between two checkpoints; 0 saves at the end only."""
-    histories: bool = True
-    """Record every branch's interaction history."""
+    no_histories: bool = False
+    """Do not record the branches' interaction histories."""
     tensorboard: bool = False
     """Also write TensorBoard event files, to `events` in the folder."""
     wandb: str | None = None
@@ -80,7 +83,8 @@ class TrainCommand:
         run = runs.Run.read(folder) if self.resume else self._run()
         scalars = writers(folder, self.tensorboard, self.wandb)
         view = TrainingBar(scalars, self.quiet)
-        with resume_hint(f"fallow train --resume {folder}"), view as bar:
+        resume = resume_command("train", folder, self, OF_A_START)
+        with resume_hint(resume), view as bar:
             table = runs.train(run, folder, bar)
         print(f"results: {table}")
 
@@ -88,17 +92,7 @@ class TrainCommand:
         for name in ("frames", "evaluate_frames", "episodes", *FROM_0):
             flag, least = f"--{name.replace('_', '-')}", int(name not in FROM_0)
             options.check_int("fallow train", flag, getattr(self, name), at_least=least)
-        given = [
-            f"--{option.name.replace('_', '-')}"
-            for option in dataclasses.fields(self)
-            if option.name not in OF_A_START
-            and getattr(self, option.name) != option.default
-        ]
-        if self.resume is not None and given:
-            raise FallowError(
-                f"--resume continues the run in {self.resume} with its own options; "
-                f"leave out {', '.join(given)}"
-            )
+        refuse_with_resume(self, *OF_A_START)
 
     def _run(self) -> "runs.Run":
         from fallow.agents import runs
@@ -118,6 +112,6 @@ class TrainCommand:
             evaluate_frames=self.evaluate_frames,
             n_episodes=self.episodes,
             save_frames=self.save_frames,
-            histories=self.histories,
+            histories=not self.no_histories,
             offset_frames=self.offset_frames,
         )

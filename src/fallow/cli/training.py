@@ -1,8 +1,12 @@
-"""What the commands that train share."""
+"""Options and steps that the commands that train share."""
 
 import contextlib
+import dataclasses
 import importlib.util
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from fallow.cli import INTERRUPTED
 from fallow.core.errors import FallowError, RunError
@@ -18,6 +22,45 @@ def need_jax() -> None:
             f"training needs {', '.join(missing)}; install with "
             f"{install_command('fleet')}"
         )
+
+
+def refuse_with_resume(command: Any, *allowed: str) -> None:
+    """Refuse options that a resumed run takes from its folder.
+
+    Raises:
+        FallowError: --resume is given with options other than those `allowed`.
+    """
+    given = [_flag(name) for name in _given(command) if name not in allowed]
+    if command.resume is not None and given:
+        raise FallowError(
+            f"--resume continues the run in {command.resume} with its own options; "
+            f"leave out {', '.join(given)}"
+        )
+
+
+def resume_command(
+    name: str, folder: Path, command: Any, options: Sequence[str]
+) -> str:
+    """What to type to resume a run, with those of `options` that were given."""
+    words = ["fallow", name, "--resume", str(folder)]
+    for option in _given(command):
+        if option in options and option != "resume":
+            value = getattr(command, option)
+            words += [_flag(option), *([] if value is True else [str(value)])]
+    return shlex.join(words)
+
+
+def _given(command: Any) -> list[str]:
+    """The options of a command that differ from their defaults."""
+    return [
+        option.name
+        for option in dataclasses.fields(command)
+        if getattr(command, option.name) != option.default
+    ]
+
+
+def _flag(name: str) -> str:
+    return "NAME" if name == "name" else f"--{name.replace('_', '-')}"
 
 
 class Stopped(RunError):

@@ -16,13 +16,13 @@ RETURN = "evaluation/return"
 
 
 class Scalars(Protocol):
-    """Where numbers go."""
+    """A target of numbers."""
 
     def write(self, numbers: Mapping[str, float], frame: int) -> None:
         """Write numbers by name, as of a frame."""
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is pending and close."""
 
 
 class TensorBoard:

@@ -1,4 +1,4 @@
-"""A study on the terminal: how far it is, and the time left."""
+"""A study on the terminal: its progress, and the time left."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from fallow.agents.clock import shares
 from fallow.console.scalars import Scalars, write_progress
-from fallow.study.estimate import in_words
+from fallow.study.estimate import duration_text
 from fallow.study.fleets import PlannedFleet
 from fallow.study.status import FleetStatus, Status, status_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # it imports jax, and the status of a study must not
 LOOK_S = 1.0
 """Between two reads of the study's status."""
 LEAST_SHARE = 0.005
-"""Of a stage's time that is worth a word."""
+"""Smallest share of a stage's time that is shown."""
 
 
 class StudyView:
@@ -46,7 +46,7 @@ class StudyView:
             console=self._console,
             disable=quiet or not self._console.is_terminal,
         )
-        self._whole = self._bars.add_task("study", total=1.0, note="starting")
+        self._overall = self._bars.add_task("study", total=1.0, note="starting")
         self._fleet = self._bars.add_task("fleet", total=1.0, note="")
 
     def __enter__(self) -> "StudyView":
@@ -55,7 +55,7 @@ class StudyView:
 
     def __exit__(self, *exception: object) -> None:
         if exception[0] is None:
-            for bar in (self._whole, self._fleet):
+            for bar in (self._overall, self._fleet):
                 self._bars.update(bar, completed=1.0, note="done")
         self._bars.stop()
         for scalars in self._scalars:
@@ -92,7 +92,7 @@ class StudyView:
     def _draw(self, event: "Event", status: Status) -> None:
         share = status.updates_done / max(status.updates_total, 1)
         note = f"{status.n_branches('done')} of {len(status.plan.branches())} branches"
-        self._bars.update(self._whole, completed=share, note=note + _left(status))
+        self._bars.update(self._overall, completed=share, note=note + _left(status))
         progress = event.progress
         share = progress.frame / max(progress.until_frame, 1)
         note = f"{event.stage}, {progress.updates_per_s:,.0f} updates/s"
@@ -104,11 +104,14 @@ def _names(event: "Event") -> list[str]:
     fleet = event.fleet
     if event.stage == "trunks":
         return [f"trunk/set {one.trunk_set}, seed {one.seed}" for one in fleet.trunks]
+    if event.stage == "prefixes":
+        return [f"prefix/{one.rule}/seed {one.seed}" for one in fleet.prefixes]
     return [f"{one.condition}/{one.rule}/seed {one.seed}" for one in fleet.branches]
 
 
 def show_status(status: Status, console: Console) -> None:
-    """What is done, running and left, and the time that it will take."""
+    """Show what is done, running and left, and the time left."""
+    keep_lines = not console.is_terminal  # a terminal's lines break between words
     total = len(status.plan.branches())
     done = status.n_branches("done")
     at_work = status.n_branches("running")
@@ -119,19 +122,19 @@ def show_status(status: Status, console: Console) -> None:
         f"study {status.plan.name}: {done} of {total} branches done, "
         f"{at_work} running, {begun} stopped, {left} left"
         + (f", {failed} failed" if failed else ""),
-        soft_wrap=True,
+        soft_wrap=keep_lines,
     )
     for fleet in status.fleets:
-        console.print(_line(fleet), soft_wrap=True)
+        console.print(_line(fleet), soft_wrap=keep_lines)
         for stage, seconds in fleet.spent_s.items():
-            console.print(_spent(stage, seconds), soft_wrap=True)
-    console.print(_time_left(status), soft_wrap=True)
+            console.print(_spent(stage, seconds), soft_wrap=keep_lines)
+    console.print(_time_left(status), soft_wrap=keep_lines)
 
 
 def _left(status: Status) -> str:
     """`, about 3 min left`, or nothing where no pace is known."""
     left = status.seconds_left
-    return "" if left is None else f", about {in_words(left)} left"
+    return "" if left is None else f", about {duration_text(left)} left"
 
 
 def _seeds(fleet: PlannedFleet) -> str:
@@ -150,14 +153,14 @@ def _line(status: FleetStatus) -> str:
 
 
 def _spent(stage: str, seconds: Mapping[str, float]) -> str:
-    """Where the time of a stage went, in its last session."""
+    """How the time of a stage was spent, in its last session."""
     total_s = seconds["total"]
     named = [
         f"{name} {share:.0%}"
         for name, share in shares(seconds, total_s).items()
         if share >= LEAST_SHARE
     ]
-    return f"    {stage} {in_words(total_s)}: {', '.join(named)}"
+    return f"    {stage} {duration_text(total_s)}: {', '.join(named)}"
 
 
 def _time_left(status: Status) -> str:
@@ -167,5 +170,5 @@ def _time_left(status: Status) -> str:
     if status.seconds_left is None:
         return f"{share}; the pace is not known yet"
     pace = f"at {status.updates_per_s:,.0f} updates/s"
-    tail = f"{share}; about {in_words(status.seconds_left)} left {pace}"
+    tail = f"{share}; about {duration_text(status.seconds_left)} left {pace}"
     return tail if status.is_running else f"{tail} once it is resumed"

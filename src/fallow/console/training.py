@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fallow.agents.progress import Progress as TrainingProgress
 from fallow.console.scalars import Scalars, write_progress
-from fallow.study.estimate import in_words
+from fallow.study.estimate import duration_text
 
 MOST_SHOWN = 12
 """Branches whose own return is on a line."""
@@ -73,7 +73,7 @@ class TrainingBar:
             return ""
         pace_s = (now[1] - start[1]) / (now[0] - start[0])
         left = (progress.until_frame - progress.frame) * pace_s
-        return f", about {in_words(left)} left" if left else ""
+        return f", about {duration_text(left)} left" if left else ""
 
 
 def _words(returns: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""What the data says has changed: actuator response, its changes, and the decision."""
+"""Changes found in logs: actuator response, its changes, and the decision."""
 
 from fallow.diagnosis.actuator import VARIANTS, Response, joint_response, response_of
 from fallow.diagnosis.decision import Decision, Gate, decide

@@ -2,9 +2,9 @@
 
 The published segmentation also cuts a response that drifts with the policy, and one
 that is so precise that steps of 1 % are significant. It misses a dead joint whose
-regimes are balanced, since the gap itself then sets the unit of that channel. So for
-display and advice the same series is cut in the unit of its steps from episode to
-episode, and a boundary counts as a change only if the response of some joint jumps
+regimes are balanced, since the gap itself then sets the scale of that channel. So for
+display and advice the same series is scaled by its steps from episode to episode before
+it is cut, and a boundary counts as a change only if the response of a joint jumps
 there: K over the episodes just before and just after differs by at least `SMALL_EFFECT`
 of the larger of both and `ABRUPT_Z` standard errors, or, where a response goes or comes
 back, by at least `GONE_EFFECT` and `GONE_Z`. The selector does not use any of this.

@@ -2,9 +2,9 @@
 
     discard if AUC >= 0.87 and m_hat >= 0.40, else keep
 
-AUC is the age-staleness AUC of eq. (2) under the estimated labels: is the stale data
-the older data? m_hat, eq. (8), is the share of the mean response that was lost. To
-discard is the rule Recency, to keep is Passive.
+AUC is the age-staleness AUC of eq. (2) under the estimated labels: 1 if all stale data
+is older than all fresh data. m_hat, eq. (8), is the share of the mean response that was
+lost. Discard stands for the rule Recency, keep for Passive.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ MAGNITUDE_GATE = 0.40
 AUC_NEAR = 0.05
 """Within this of its gate the AUC makes a close call."""
 MOST_LOST = 1.1
-"""The largest m_hat that is believed. A dead actuator loses 1, and coupling between
+"""The largest plausible m_hat. A dead actuator loses 1, and coupling between
 joints leaves it a response of either sign; beyond that the sign has changed."""
 MOST_NAMED = 4
 """Actuators that an error names."""
@@ -31,7 +31,7 @@ MOST_NAMED = 4
 
 @dataclass(frozen=True)
 class Gate:
-    """One threshold, and on which side of it a number lies."""
+    """One threshold, and the side of it on which a number is."""
 
     name: str
     value: float | None
@@ -125,7 +125,7 @@ def decide(
     lost = magnitude(fresh_k, stale_k)
     if lost is not None and lost > MOST_LOST:
         raise _sign_changed(log, response, stale, lost)
-    draws = resampled_magnitudes(fresh_k, stale_k)
+    resampled = resampled_magnitudes(fresh_k, stale_k)
     return Decision(
         response=response,
         scale=scale,
@@ -135,8 +135,10 @@ def decide(
         left_out=tuple(int(e) for e in np.flatnonzero(~heard)),
         auc=Gate("AUC", interval_auc(log.start_step, log.end_step, stale), AUC_GATE),
         magnitude=Gate("m_hat", lost, MAGNITUDE_GATE),
-        interval=interval_of(draws),
-        share_beyond=float((draws >= MAGNITUDE_GATE).mean()) if draws.size else None,
+        interval=interval_of(resampled),
+        share_beyond=float((resampled >= MAGNITUDE_GATE).mean())
+        if resampled.size
+        else None,
     )
 
 

@@ -3,8 +3,8 @@
     v[t + 1] = v[t] + gain strength a[t] - drag v[t] + noise
 
 The policy is a[t] = amplitude noise + feedback v[t]. Its amplitude follows a random
-walk from episode to episode, and its feedback may grow, which moves K with no change of
-the body at all: this is where the estimator fails.
+walk from episode to episode, and its feedback may grow, which changes K although the
+body does not change. The estimator fails there.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ NOISE = 0.1
 
 @dataclass(frozen=True)
 class Example:
-    """What to generate; the truth is in it."""
+    """Parameters of a log to generate, which are its truth."""
 
     gains: tuple[float, ...] = (1.0, 0.5)
     """Of one regime after another."""

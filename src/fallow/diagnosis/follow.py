@@ -1,4 +1,4 @@
-"""Follows logs with a tracker: one report for each episode, as it comes."""
+"""Tracks logs while they grow: one report for each episode."""
 
 import zlib
 from collections import deque
@@ -11,6 +11,7 @@ import numpy as np
 
 from fallow.core import arrayfile
 from fallow.core.errors import FallowError
+from fallow.core.interrupts import deferred_interrupts
 from fallow.core.text import printable
 from fallow.diagnosis.regime_phrases import event, opening
 from fallow.diagnosis.regimes import Follower, Regimes, require_alike
@@ -21,7 +22,7 @@ from fallow.tracking import TrackerConfig, TrackerUpdate
 
 KIND, VERSION = "followed log", 1
 HEAD_BYTES = 4096
-"""Of a log, by which a later call knows it again."""
+"""Of a log, by which a later call recognises it."""
 REVISED = 0.1
 """Change of a gain that is worth a line."""
 MOST_EVENTS = 200
@@ -30,7 +31,7 @@ MOST_EVENTS = 200
 
 @dataclass(frozen=True)
 class Report:
-    """What one episode, or one bad log, means for people and for machines."""
+    """The report of one episode, or of one bad log, as text and as data."""
 
     line: str
     """For people; empty if nothing happened."""
@@ -46,7 +47,7 @@ class LogFollower:
 
     following: Following
     state: Path | None = None
-    """Where it is saved, so that a later call continues."""
+    """Its file, from which a later call continues."""
     config: TrackerConfig | None = None
     follower: Follower | None = None
     opening: str = ""
@@ -66,7 +67,7 @@ class LogFollower:
             self._restore(self.state)
 
     def __iter__(self) -> Iterator[Report]:
-        """A report for every new episode.
+        """A report for every new episode; Ctrl-C waits until it is made and used.
 
         Raises:
             FallowError: one sentence on what is wrong with a log.
@@ -77,11 +78,12 @@ class LogFollower:
             counts[name] = counts.get(name, 0) + 1
             if part.episode is not None and self._is_known(part.source, counts[name]):
                 continue
-            report = self._report(part)
-            self.read[name] = [counts[name], *_head(part.source)]
-            if report.line:
-                self.events.append(report.line)
-            yield report
+            with deferred_interrupts():  # or a state would hold half an episode
+                report = self._report(part)
+                self.read[name] = [counts[name], *_head(part.source)]
+                if report.line:
+                    self.events.append(report.line)
+                yield report
 
     def _is_known(self, source: Path, count: int) -> bool:
         """Whether an earlier call has read this episode of the log."""
@@ -126,7 +128,8 @@ class LogFollower:
         self, episode: LoggedEpisode, source: str, format: str
     ) -> TrackerUpdate:
         if not self.opening:
-            self.opening = opening(source, episode, format)
+            name = "standard input" if source == str(STDIN) else source
+            self.opening = opening(name, episode, format)
             self.notes = episode.notes
         if self.follower is None:
             self.follower = Follower.of(episode.actuators, episode.step_s, self.config)
@@ -136,7 +139,7 @@ class LogFollower:
         )
 
     def regimes(self) -> Regimes:
-        """What is known now.
+        """The regimes so far.
 
         Raises:
             FallowError: no episode was read, now or before.
@@ -154,7 +157,13 @@ class LogFollower:
         arrayfile.save(self.state, KIND, VERSION, arrays, header)
 
     def _restore(self, path: Path) -> None:
-        arrays, header = arrayfile.load(path, KIND, VERSION)
+        try:
+            arrays, header = arrayfile.load(path, KIND, VERSION)
+        except FallowError as error:
+            raise FallowError(
+                f"{error}; name the state that fallow track saved, or a new file to "
+                "begin again"
+            ) from None
         self.follower = Follower.restore(arrays, header)
         self.read = header["read"]
         self.events.extend(header["events"])
@@ -184,7 +193,7 @@ def _name(source: Path) -> str:
 
 
 def _head(source: Path, length: int = HEAD_BYTES) -> list[int]:
-    """Length and checksum of a file's first bytes; zeros of what is no file."""
+    """Length and checksum of a file's first bytes; zeros if it is not a file."""
     if source == STDIN or not source.is_file():
         return [0, 0]
     with source.open("rb") as file:

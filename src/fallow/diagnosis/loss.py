@@ -3,9 +3,9 @@
     m_hat = 1 - median(K_fresh) / median(K_stale)
 
 The interval holds 95 % of the values that eq. (8) takes when the episodes of either
-kind are drawn anew. It says how well the *response* ratio of these episodes is known
-under the policies that recorded them. It is no interval of the physical gain, because
-K also moves with the policy: `benchmarks/response_coverage.py` counts both.
+kind are resampled. It says how well the *response* ratio of these episodes is known
+under the policies that recorded them. It is not an interval of the physical gain,
+because K also changes with the policy: `benchmarks/response_coverage.py` counts both.
 """
 
 import numpy as np
@@ -28,16 +28,16 @@ def magnitude(fresh: np.ndarray, stale: np.ndarray) -> float | None:
 
 
 def resampled_magnitudes(
-    fresh: np.ndarray, stale: np.ndarray, n_resamples: int = N_RESAMPLES, seed: int = 0
+    fresh: np.ndarray, stale: np.ndarray, n_resamples: int = N_RESAMPLES
 ) -> np.ndarray:
-    """(n_resamples,) eq. (8) with the episodes of either kind drawn anew.
+    """(n_resamples,) eq. (8) with the episodes of either kind resampled.
 
     Empty where eq. (8) is undefined, or where the resampled stale response is next to
-    zero or changes its sign in more than 1 - `LEVEL` of the draws.
+    zero or changes its sign in more than 1 - `LEVEL` of the resamples.
     """
     if magnitude(fresh, stale) is None:
         return np.zeros(0)
-    random = seeds.generator(seed, "bootstrap of the magnitude")
+    random = seeds.generator(0, "bootstrap of the magnitude")
     over = resampled_medians(fresh, n_resamples, random)
     under = resampled_medians(stale, n_resamples, random)
     usable = under * np.sign(np.median(stale)) > SMALLEST * np.abs(over)
@@ -49,7 +49,7 @@ def resampled_magnitudes(
 def resampled_medians(
     values: np.ndarray, n_resamples: int, random: np.random.Generator
 ) -> np.ndarray:
-    """Medians of n values drawn with replacement from n, without drawing them all.
+    """Medians of n values resampled from n, without sampling each.
 
     The middle order statistics of n uniform numbers are Beta distributed, and the value
     at rank ceil(n u) belongs to the uniform u: exact, and as quick for any n.
@@ -64,9 +64,9 @@ def resampled_medians(
     return (ordered[ranks[0]] + ordered[ranks[1]]) / 2
 
 
-def interval_of(draws: np.ndarray) -> tuple[float, float] | None:
+def interval_of(resampled: np.ndarray) -> tuple[float, float] | None:
     """The central 95 % of resampled magnitudes; None of none."""
-    if len(draws) == 0:
+    if len(resampled) == 0:
         return None
-    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)

@@ -66,7 +66,7 @@ def render(results: Sequence[Diagnosis | Failure]) -> str:
 
 
 def summary(diagnosis: Diagnosis) -> str:
-    """A fragment of HTML in the colours of whatever shows it."""
+    """A fragment of HTML that inherits its colours."""
     return render_template(
         FOLDER / "summary.html",
         source=diagnosis.log.source,

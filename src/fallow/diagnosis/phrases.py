@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from fallow.diagnosis import regime_phrases
 from fallow.diagnosis.changes import SMALL_EFFECT
 from fallow.diagnosis.decision import Decision
@@ -18,6 +20,10 @@ from fallow.diagnosis.recommendation import (
 from fallow.logs.log import Log
 from fallow.views.numbers import listed, number
 
+NOISE = 3.0
+"""Standard errors; a K nearer to 0 may be none."""
+LONG_STEP_S = 60.0
+"""No robot is controlled so slowly; the times are in another unit."""
 CAVEAT = (
     "Response is not gain: K also moves with the policy and with the states visited, "
     "so look at the traces before you discard data."
@@ -45,7 +51,7 @@ def advice(diagnosis: Diagnosis) -> str:
 
 
 def verb(diagnosis: Diagnosis) -> str:
-    """What to do, in a few words."""
+    """The verdict in a few words."""
     found, word = diagnosis.regimes, recommendation(diagnosis)
     if word == "discard" and found is not None and found.is_ready:
         return f"Keep episodes {regime_phrases.spans_text(found.keep)}"
@@ -83,7 +89,7 @@ def selector(decision: Decision) -> str:
 
 
 def head(log: Log) -> str:
-    """What was read, in numbers."""
+    """Numbers of the log that was read."""
     step = "" if log.control_step_s is None else f", {log.control_step_s:.4g} s a step"
     return (
         f"{log.n_episodes} episodes, {log.n_transitions.sum():,} transitions, "
@@ -92,7 +98,7 @@ def head(log: Log) -> str:
 
 
 def caveats(diagnosis: Diagnosis) -> list[str]:
-    """What to keep in mind if the response moved."""
+    """Caveats if the response changed."""
     quiet = not diagnosis.changes and drift(diagnosis) < SMALL_EFFECT
     return [] if quiet else [CAVEAT]
 
@@ -107,7 +113,24 @@ def notes(diagnosis: Diagnosis) -> list[str]:
         )
     if decision.response.silent:
         found.append(f"never commanded: {', '.join(decision.response.silent)}")
+    step_s = diagnosis.log.control_step_s
+    if step_s is not None and step_s > LONG_STEP_S:
+        found.append(f"a step takes {step_s:.4g} s: are the times in seconds (--time)?")
+    if not diagnosis.changes and is_unanswered(decision.response.joint):
+        found.append(
+            "the response of every joint is within noise of 0: does each velocity "
+            "belong to its action (--velocity, --action)?"
+        )
     return found
+
+
+def is_unanswered(joint: np.ndarray) -> bool:
+    """Whether no K (k, d) of d joints differs from 0, by three standard errors."""
+    heard = joint[~np.isnan(joint).any(axis=1)]
+    if len(heard) < 2:
+        return False
+    error = heard.std(axis=0, ddof=1) / np.sqrt(len(heard))
+    return bool((np.abs(heard.mean(axis=0)) <= NOISE * error).all())
 
 
 def interval(decision: Decision) -> str:

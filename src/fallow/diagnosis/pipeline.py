@@ -1,4 +1,4 @@
-"""From logs to a diagnosis: did the actuators change, when, by how much, and what now?
+"""From logs to a diagnosis: did the actuators change, when and by how much?
 
 Imports neither jax nor mujoco; the page's figures are the only use of matplotlib.
 """
@@ -43,7 +43,7 @@ class Diagnosis:
 
     @cached_property
     def regimes(self) -> Regimes | None:
-        """What the online tracker made of the log; None if it is not used."""
+        """Regimes by the online tracker; None if it is not used."""
         return regimes_of(self.log) if self.uses_tracker else None
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What to do with the old data: the tracker's verdict, checked against the response."""
+"""Whether to keep the old data: the tracker's verdict, checked against the response."""
 
 from collections.abc import Sequence
 
@@ -46,7 +46,7 @@ def by_response(diagnosis: Diagnosis) -> str:
 
 
 def state(joint: JointResponse) -> str:
-    """What happened to an actuator, in one or two words."""
+    """The state of an actuator, in one or two words."""
     if joint.now is None:
         return "not commanded"
     if not joint.changed:

@@ -30,20 +30,22 @@ def regimes_figure(found: Regimes, true_changes: tuple[int, ...] = ()) -> Figure
 
 
 def gain_figure(found: Regimes, joint: int) -> Figure:
-    """The gain of one actuator over episodes, with its 95 % interval."""
+    """The gain of one actuator over episodes, with its 95 % interval.
+
+    Nothing is drawn where no gains explain the regime.
+    """
     with styled():
         figure, axes = one_axes(HEIGHT_IN)
         highest = 1.0
         for start, stop, label in found.spans:
             regime = found.regime(label)
+            if not regime.explained:
+                continue
             place = (start - 0.5, stop - 0.5)
             colour = FRESH if label == found.in_force else STALE
             ends = regime.low[joint], regime.high[joint]
             axes.fill_between(place, *ends, color=colour, alpha=0.2, linewidth=0)
-            style = "-" if regime.explained else ":"
-            axes.hlines(
-                regime.gain[joint], *place, color=TRACE, linewidth=2, linestyle=style
-            )
+            axes.hlines(regime.gain[joint], *place, color=TRACE, linewidth=2)
             highest = max(highest, float(ends[1]))
         axes.set(title=f"gain, {found.actuators[joint]}", ylim=(0, 1.1 * highest))
         axes.yaxis.set_major_locator(MaxNLocator(4))
@@ -61,7 +63,12 @@ def _episodes(axes: Axes, found: Regimes, true_changes: tuple[int, ...]) -> None
 
 
 def drawn_joints(found: Regimes, most: int) -> list[int]:
-    """Which actuators to draw, in their order: of many, those that changed most."""
+    """Which actuators to draw, in their order: of many, those that changed most.
+
+    None where no gains explain any regime after the first.
+    """
+    if len(found.seen) > 1 and not any(one.explained for one in found.seen[1:]):
+        return []
     gains = np.stack([regime.gain for regime in found.seen])
     order = np.argsort(-np.ptp(gains, axis=0), kind="stable")[:most]
     return sorted(order.tolist())

@@ -40,7 +40,7 @@ def section(found: Regimes, true_changes: tuple[int, ...] = ()) -> Markup:
         gains=gains_table(found),
         figures=[Markup(figure) for figure in drawn],
         has_truth=bool(true_changes),
-        n_hidden=len(found.actuators) - len(joints),
+        n_hidden=len(found.actuators) - len(joints) if joints else 0,
     )
     return Markup(text)
 

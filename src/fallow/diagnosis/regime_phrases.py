@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fallow.core.text import counted
 from fallow.diagnosis.regimes import RegimeChange, Regimes, SeenRegime
 from fallow.diagnosis.text_table import TextTable
 from fallow.logs.growing import LoggedEpisode
@@ -19,7 +20,7 @@ HEADS = ("regime", "episodes", "data", "actuators, relative to regime 0")
 
 
 def opening(source: str, episode: LoggedEpisode, format: str) -> str:
-    """What is read: the actuators and the control step."""
+    """The actuators and the control step."""
     n, shown = len(episode.actuators), ", ".join(episode.actuators[:8])
     more = f" and {n - 8} more" if n > 8 else ""
     step = "no times"
@@ -59,7 +60,8 @@ def lost(regime: SeenRegime, actuators: Sequence[str]) -> str:
     chosen = chosen or [int(np.argmax(np.abs(regime.gain - 1)))]
     alike = np.ptp(regime.gain) < 0.005 and len(actuators) > 1
     if alike and len(chosen) == len(actuators):
-        text = f"all {len(actuators)} actuators {loss(regime, chosen[0])}"
+        every = "both" if len(actuators) == 2 else f"all {len(actuators)}"
+        text = f"{every} actuators {loss(regime, chosen[0])}"
     else:
         named = [f"{actuators[j]} {loss(regime, j)}" for j in chosen[:MOST_NAMED]]
         rest = len(chosen) - len(named)
@@ -85,7 +87,7 @@ def spans_text(spans: Sequence[tuple[int, int]]) -> str:
 
 
 def too_short(found: Regimes) -> str:
-    """Why the tracker cannot say anything."""
+    """Why the tracker has no result."""
     usable = len(found.labels) - found.n_skipped
     return (
         f"the tracker needs {found.warm_up_episodes} usable episodes before its first "
@@ -102,8 +104,10 @@ def finding(found: Regimes) -> str:
         return f"the tracker sees one regime in {len(found.labels)} episodes.{doubt}"
     start, _, _ = found.spans[-1]
     regime = found.regime(found.in_force)
-    what = "as at first" if regime.id == 0 else lost(regime, found.actuators)
-    return f"regime {regime.id} is in force since episode {start} ({what}).{doubt}"
+    what = ", as at first"
+    if regime.id:
+        what = f"; {lost(regime, found.actuators)}"
+    return f"regime {regime.id} is in force since episode {start}{what}.{doubt}"
 
 
 def verdict(found: Regimes) -> str:
@@ -116,10 +120,10 @@ def verdict(found: Regimes) -> str:
 
 
 def summary(found: Regimes, n_bad: int = 0) -> str:
-    """What was read, and the verdict."""
+    """Numbers of the log that was read, and the verdict."""
     n, n_regimes = len(found.labels), len(set(found.labels.tolist()))
     skipped = f" ({found.n_skipped} skipped)" if found.n_skipped else ""
-    bad = f", {n_bad} logs left out" if n_bad else ""
+    bad = f", {counted(n_bad, 'log')} left out" if n_bad else ""
     regimes = f"{n_regimes} regime{'' if n_regimes == 1 else 's'}"
     return f"{n} episodes{skipped}, {regimes}{bad}. {verdict(found)}"
 
@@ -138,14 +142,18 @@ def regimes_table(found: Regimes) -> TextTable:
 
 
 def gains_table(found: Regimes) -> TextTable:
-    """Every actuator in the regime in force: what its gain lost, with an interval."""
+    """Every actuator in the regime in force: what its gain lost, with an interval.
+
+    No rows where no gains explain that regime.
+    """
     regime = found.regime(found.in_force)
+    joints = found.actuators if regime.explained else ()
     rows = tuple(
         (
             f"{j} {name}",
             f"{regime.gain[j]:.2f} ({regime.low[j]:.2f} to {regime.high[j]:.2f})",
             loss(regime, j) if regime.changed[j] else "",
         )
-        for j, name in enumerate(found.actuators)
+        for j, name in enumerate(joints)
     )
     return TextTable(("actuator", "gain now (95 %)", "since regime 0"), rows)

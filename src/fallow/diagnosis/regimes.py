@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from fallow.core.errors import FallowError
-from fallow.core.progress import Track, untracked
 from fallow.logs.log import STEP_TOLERANCE, Log
 from fallow.tracking import Tracker, TrackerConfig, TrackerUpdate
 
@@ -55,7 +54,7 @@ class RegimeChange:
 
 @dataclass(frozen=True)
 class Regimes:
-    """What a tracker made of k episodes."""
+    """Regimes of k episodes by a tracker."""
 
     actuators: tuple[str, ...]
     labels: np.ndarray  # (k,) regime of every episode
@@ -108,7 +107,7 @@ class Regimes:
 
 @dataclass
 class Follower:
-    """Feeds episodes to a tracker, and remembers what people want to see."""
+    """Feeds episodes to a tracker, and keeps what tables and figures show."""
 
     actuators: tuple[str, ...]
     tracker: Tracker
@@ -144,8 +143,8 @@ class Follower:
         defect = defect or self._clock_defect(step_s)
         before = self.tracker.present
         if defect or len(velocity) == 0:
-            nothing = np.zeros((1, len(self.actuators)))
-            update = self.tracker.update(nothing, nothing[:0])
+            empty = np.zeros((1, len(self.actuators)))
+            update = self.tracker.update(empty, empty[:0])
             if defect:
                 update = replace(update, note=f"skipped: {defect}")
         else:
@@ -183,7 +182,7 @@ class Follower:
         )
 
     def regimes(self) -> Regimes:
-        """What is known now."""
+        """The regimes so far."""
         tracker = self.tracker
         return Regimes(
             actuators=self.actuators,
@@ -236,7 +235,7 @@ class Follower:
         )
 
 
-def regimes_of(log: Log, track: Track = untracked) -> Regimes:
+def regimes_of(log: Log) -> Regimes:
     """The regimes of a log that is in memory, read from its start to its end."""
     follower = Follower.of(log.actuators, log.control_step_s)
     ends = np.cumsum(log.n_transitions)
@@ -245,7 +244,7 @@ def regimes_of(log: Log, track: Track = untracked) -> Regimes:
         np.split(log.action, ends[:-1]),
         strict=True,
     )
-    for velocity, action in track(list(parts), "tracking"):
+    for velocity, action in parts:
         follower.update(velocity, action)
     return follower.regimes()
 

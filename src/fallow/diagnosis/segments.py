@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fallow.core.errors import FallowError, unknown
+from fallow.core.text import counted
 
 MIN_SEGMENT = 5
 """Episodes."""
@@ -66,7 +67,7 @@ def standardise(series: np.ndarray, scale: str = "mad") -> np.ndarray:
     return centred / np.where(unit > 0, unit, 1.0)
 
 
-def change_points(standard: np.ndarray, min_segment: int = MIN_SEGMENT) -> list[int]:
+def change_points(standard: np.ndarray) -> list[int]:
     """First episodes (0 < c < n) of all segments but the first, for a series (n, d).
 
     `ruptures.KernelCPD` with the linear kernel: PELT on the squared error, in C. At
@@ -76,9 +77,9 @@ def change_points(standard: np.ndarray, min_segment: int = MIN_SEGMENT) -> list[
     from ruptures import KernelCPD  # half a second to import
 
     n, d = standard.shape
-    if n < 2 * min_segment:
+    if n < 2 * MIN_SEGMENT:
         return []
-    model = KernelCPD(kernel="linear", min_size=min_segment)
+    model = KernelCPD(kernel="linear", min_size=MIN_SEGMENT)
     penalty = PENALTY_FACTOR * d * np.log(n)
     return [int(end) for end in model.fit(standard).predict(pen=penalty)[:-1]]
 
@@ -97,8 +98,9 @@ def require_episodes(n_episodes: int) -> None:
     """Raise where there are too few episodes with actions to hold a change."""
     if n_episodes < MIN_EPISODES:
         raise FallowError(
-            f"{n_episodes} episodes with actions, and {MIN_EPISODES} are needed, since "
-            f"a segment has {MIN_SEGMENT} or more; record more of them"
+            f"there {'is' if n_episodes == 1 else 'are'} "
+            f"{counted(n_episodes, 'episode')} with actions, and {MIN_EPISODES} are "
+            f"needed, {MIN_SEGMENT} on each side of a change; record more of them"
         )
 
 

@@ -44,7 +44,7 @@ def as_json(result: Diagnosis | Failure) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Values that JSON knows: NaN and infinity become None, arrays and tuples lists."""
+    """Values that JSON has: NaN and infinity become None, arrays and tuples lists."""
     if isinstance(value, np.ndarray | np.generic):
         return plain(value.tolist())
     if isinstance(value, Mapping):

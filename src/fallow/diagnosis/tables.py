@@ -100,7 +100,7 @@ def overview_table(results: Sequence[Diagnosis | Failure]) -> TextTable:
     rows = []
     for result in results:
         if isinstance(result, Failure):
-            rows.append((result.name, "bad input", *[""] * len(heads)))
+            rows.append((result.name, "bad input", *[""] * (len(heads) - 1)))
             continue
         decision = result.decision
         rows.append(
@@ -119,7 +119,7 @@ def overview_table(results: Sequence[Diagnosis | Failure]) -> TextTable:
 
 
 def _kept(diagnosis: Diagnosis) -> str:
-    """The episodes of the regime in force, as the tracker says."""
+    """The episodes of the regime in force, by the tracker."""
     found = diagnosis.regimes
     if found is None or not found.is_ready:
         return "–"

@@ -6,6 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fallow.core.text import counted
 from fallow.diagnosis import tables
 from fallow.diagnosis.phrases import advice, caveats, head, notes
 from fallow.diagnosis.pipeline import Diagnosis, Failure
@@ -27,7 +28,7 @@ def in_full(diagnosis: Diagnosis) -> RenderableType:
     decision = diagnosis.decision
     settings = (
         f"series: {decision.response.variant}; scale: {decision.scale}; "
-        f"stale by: {decision.stale_by}; {len(decision.segments)} segments"
+        f"stale by: {decision.stale_by}; {counted(len(decision.segments), 'segment')}"
     )
     return Group(
         Text(f"{diagnosis.log.source}: {head(diagnosis.log)}"),
@@ -52,7 +53,7 @@ def _regimes(diagnosis: Diagnosis) -> list[RenderableType]:
     if found is None or not found.is_ready:
         return []
     shown: list[RenderableType] = [Text(), _rendered(regimes_table(found))]
-    if found.in_force:
+    if found.in_force and gains_table(found).rows:
         shown += [Text(), _rendered(gains_table(found))]
     return shown
 

@@ -1,6 +1,6 @@
 """The truth that a log records about itself, and the error of an estimate against it.
 
-No estimate reads the truth; it is shown beside one.
+No estimate reads the truth; it is only shown beside estimates.
 """
 
 from collections.abc import Sequence
@@ -55,9 +55,7 @@ def n_false(found: Sequence[int], true: Sequence[int], near: int = NEAR) -> int:
     return sum(all(abs(at - one) > near for one in true) for at in found)
 
 
-def decision_delay(
-    response: Response, true: int, scale: str = "mad", near: int = NEAR
-) -> int | None:
+def decision_delay(response: Response, true: int, near: int = NEAR) -> int | None:
     """Episodes after a true change until an analysis of the past first finds it.
 
     Each analysis reads the episodes so far and finds the change if it puts a boundary
@@ -67,7 +65,7 @@ def decision_delay(
     for n in range(true + 1, len(response.series) + 1):
         if heard[n - 1] < MIN_EPISODES:
             continue
-        segments = segments_of(response.series[:n], response.mean[:n], scale)
+        segments = segments_of(response.series[:n], response.mean[:n])
         if any(abs(segment.start - true) <= near for segment in segments[1:]):
             return n - true
     return None

@@ -1,4 +1,4 @@
-"""What the body does, and how it changes."""
+"""Bodies: tasks, changes and their schedules, and parallel worlds."""
 
 from fallow.dynamics.conditions import CONDITIONS, Condition
 from fallow.dynamics.schedules import SCHEDULES

@@ -1,4 +1,4 @@
-"""What worlds are made with, checked."""
+"""Checks of the arguments of worlds."""
 
 from collections.abc import Sequence
 from typing import Any

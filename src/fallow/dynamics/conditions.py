@@ -22,6 +22,7 @@ from fallow.dynamics.shifts import (
     Friction,
     Gain,
     Original,
+    Reversal,
     Shift,
 )
 from fallow.dynamics.tasks.body import EPISODE_FRAMES
@@ -31,7 +32,7 @@ class ConditionKind(NamedTuple):
     """A named condition: its shift, its default schedule."""
 
     label: str
-    """What tables and figures call it."""
+    """The label in tables and figures."""
     summary: str
     shift: type[Shift] | None
     schedule: str
@@ -47,6 +48,9 @@ for _name, _kind in {
     ),
     "recurring": ConditionKind(
         "Recurring", "half strength and full in turn", Gain, "recurring"
+    ),
+    "reversal": ConditionKind(
+        "Reversal", "all actuators push the other way, for good", Reversal, "permanent"
     ),
     "damping": ConditionKind(
         "Damping", "joint damping that climbs and jumps back", Damping, "cyclic_pos"
@@ -171,7 +175,7 @@ class Course:
         return self._switched if self.schedule.regime(segment) else None
 
     def truth(self, segment: int) -> dict[str, int | float]:
-        """What an evaluator may know and an agent may not: regime, drifting level."""
+        """What evaluations may read and agents may not: regime, drifting level."""
         regime = self.schedule.regime(segment)
         truth: dict[str, int | float] = {
             "regime": NO_REGIME if regime is None else regime

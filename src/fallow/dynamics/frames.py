@@ -1,4 +1,4 @@
-"""How the frames of one action are simulated, and the reward that they bring."""
+"""Simulation of the frames of one action, and their reward."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

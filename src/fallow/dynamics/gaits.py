@@ -1,4 +1,4 @@
-"""A scripted gait for the walker: it walks without learning, and only just.
+"""A scripted gait for the walker: it walks without learning, close to falling.
 
 Each leg swings for half a period while the other holds the torso up. The swing leg
 reaches further the faster the body goes and the further it is ahead of the standing

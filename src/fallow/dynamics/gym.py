@@ -1,4 +1,4 @@
-"""Gymnasium: our tasks as environments, and a shift for anybody's MuJoCo environment.
+"""Gymnasium: our tasks as environments, and a shift for any MuJoCo environment.
 
     import gymnasium
     from fallow.dynamics.gym import ShiftDynamics  # this registers our tasks too
@@ -6,8 +6,8 @@
     env = gymnasium.make("fallow/WalkerWalk-v0", condition="gain:shift_frame=10000")
     env = ShiftDynamics(gymnasium.make("HalfCheetah-v5"), "recurring")
 
-The truth is in `info["regime"]` (and `info["level"]` where a condition drifts) and
-never in the observation. Resets do not touch the clock.
+The true regime is in `info["regime"]`, the level of a drifting condition in
+`info["level"]`; neither is in the observation. Resets do not change the clock.
 """
 
 from typing import Any, SupportsFloat

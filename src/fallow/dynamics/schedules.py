@@ -19,11 +19,11 @@ from fallow.core.errors import FallowError
 from fallow.core.registry import Registry
 
 SHIFT_FRAME = 40_000
-"""Where the protocol puts the change, in frames after the branch point."""
+"""Frame of the change in the protocol, counted from the branch point."""
 
 
 class Schedule:
-    """Where segments begin; subclasses say what each of them means."""
+    """The segments of a clock; subclasses define the regime or level of each."""
 
     shift_frame: int | None
     """First frame of segment 1; None: there is none."""

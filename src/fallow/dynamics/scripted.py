@@ -12,13 +12,13 @@ import numpy as np
 from fallow.core import seeds
 
 SWING_HZ = (0.5, 2.0)
-"""Between which an actuator's frequency lies."""
+"""Range of an actuator's frequency."""
 SWING = 0.5
 """Amplitude of the swing, relative to that of the episode."""
 NOISE = 0.5
 """Standard deviation of the noise, likewise."""
 DRIFT_EPISODES = (80, 160)
-"""Between which the period of the amplitude's drift lies."""
+"""Range of the period of the amplitude's drift."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Scripted:
     amplitude: float = 0.6
     """Its mean over episodes."""
     drift: float = 0.25
-    """By how much it rises and falls."""
+    """Size of that drift."""
 
     def amplitude_of(self, episode: int) -> float:
         """The amplitude of one episode."""

@@ -1,6 +1,6 @@
 """What changes in the body: the numbers of its MuJoCo model that a shift rewrites.
 
-A shift maps the original numbers and a level to new ones and never touches a model
+A shift maps the original numbers and a level to new ones and never changes a model
 itself, so the same shift serves many worlds at once and a single Gymnasium model.
 """
 
@@ -155,6 +155,28 @@ class Damage(Shift):
     def range(self, original: Original) -> Range:
         raise FallowError(
             "damage does not drift: choose schedule=permanent or schedule=recurring, "
+            "or let the gain drift"
+        )
+
+    def fields(self, original: Original, level: Any) -> Fields:
+        gain = np.ones(len(original.gain)) if level is None else level
+        return _scaled(original, gain)
+
+
+@dataclass(frozen=True)
+class Reversal(Shift):
+    """All actuators push the other way, as after wires were swapped in a repair."""
+
+    def levels(self, original: Original) -> np.ndarray:
+        return self.gains(len(original.gain))
+
+    def gains(self, n_actuators: int) -> np.ndarray:
+        """(n_actuators,) of -1: the same strength, the other direction."""
+        return np.full(n_actuators, -1.0)
+
+    def range(self, original: Original) -> Range:
+        raise FallowError(
+            "reversal does not drift: choose schedule=permanent or schedule=recurring, "
             "or let the gain drift"
         )
 

@@ -1,4 +1,4 @@
-"""MuJoCo, in a version that can do what Fallow needs of it."""
+"""Loads MuJoCo, checks its version and compiles bodies."""
 
 import ctypes
 import functools

@@ -30,7 +30,7 @@ class PhysicsError(RunError):
 
 
 class Step(NamedTuple):
-    """What one transition brought, for A agents of W worlds each."""
+    """Results of one transition, for A agents of W worlds each."""
 
     observation: np.ndarray
     """(A, W, n_columns) where the action led, also at the end of an episode."""
@@ -300,7 +300,7 @@ class Worlds:
         self._settled(rows)
 
     def _settle_first(self, row: int) -> None:
-        """The suite's first settling step, which still sees the model's own pose.
+        """The suite's first settling step, which still uses the pose of the model.
 
         It resets, computes forces at the default pose, then moves the joints and
         integrates those forces once. `mujoco.batch` would recompute them.

@@ -1,4 +1,4 @@
-"""What was recorded: our own history format, and one reader a foreign format."""
+"""Logs: Fallow's history format, and one reader for each other format."""
 
 from fallow.logs.columns import Columns
 from fallow.logs.data import from_data

@@ -48,7 +48,7 @@ def pair_up(table: LogTable, chosen: Chosen, budget: Budget | None = None) -> Pa
     """The chosen columns, velocities lined up with actions; they may hold NaN.
 
     Raises:
-        FallowError: they do not fit together, or are no numbers.
+        FallowError: they do not fit together, or are not numbers.
     """
     pair = table.pair or (lambda chosen: _rows(table, chosen, budget))
     paired = pair(chosen)

@@ -1,11 +1,11 @@
-"""Append-only files of checked blocks: what a crash or an edit can and cannot hurt.
+"""Append-only files of checked blocks.
 
     file   = MAGIC, block*
     block  = length (u64), checksum (u32), payload; little-endian
 
-The checksum of a block runs over its payload and all blocks before it (CRC-32 carried
-on), so a flipped byte, a missing block or an exchanged one ends the good part of the
-file. Everything before that point can be read.
+The checksum of a block covers its payload and all blocks before it (a running CRC-32),
+so a flipped byte, a missing block or an exchanged one ends the good part of the file.
+Everything before that point can be read.
 """
 
 import contextlib

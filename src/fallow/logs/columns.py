@@ -2,7 +2,7 @@
 
 A choice is a list of items separated by commas. An item is the name of an array or of a
 column (`qvel`, `left_hip_vel`), some columns of an array (`observations[11:17]`), or,
-for a file with one table or one array of observations, just their places (`11:17`).
+for a file with one table or one array of observations, places alone (`11:17`).
 """
 
 import re
@@ -27,7 +27,7 @@ MAX_NAME = 60
 
 @dataclass(frozen=True)
 class Columns:
-    """What the user chose about reading a log; None is guessed, and noted."""
+    """Columns and options of reading a log; None is guessed, with a note."""
 
     velocity: str | None = None
     action: str | None = None
@@ -140,7 +140,7 @@ def _main_array(table: LogTable, flag: str) -> str:
 
 
 def offer(table: LogTable) -> str:
-    """The columns there are, for a sentence that asks to choose some."""
+    """The available columns, for a sentence that asks to choose some."""
     found: list[str] = []
     for name, content in table.arrays.items():
         if content.named:

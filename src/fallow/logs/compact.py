@@ -1,4 +1,4 @@
-"""Histories cut down to what an estimator of responses reads."""
+"""Histories reduced to what the estimator of responses reads."""
 
 import dataclasses
 from pathlib import Path
@@ -21,11 +21,11 @@ def compact(source: str | Path, target: str | Path) -> Path:
     can't be simulated again.
 
     Raises:
-        FallowError: the source is missing or damaged, or the target is there already.
+        FallowError: the source is missing or damaged, or the target exists already.
     """
     target = Path(target)
     if target.exists():
-        raise FallowError(f"{target} is there already; choose another file")
+        raise FallowError(f"{target} exists already; choose another file")
     history = read_history(source)
     if history.damage:
         raise FallowError(f"only whole histories are compacted; {history.damage}")

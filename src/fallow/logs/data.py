@@ -52,8 +52,8 @@ def _table(data: Any, columns: Columns, budget: Budget) -> LogTable:
     if isinstance(data, Sequence) and all(isinstance(item, Mapping) for item in data):
         return _of_episodes(data, budget)
     raise FallowError(
-        f"{budget.source} is a {type(data).__name__}; give a DataFrame, a dict of "
-        "arrays, a list of dicts by episode, or a pair (velocity, action)"
+        f"{budget.source} is of type {type(data).__name__}; give a DataFrame, a dict "
+        "of arrays, a list of dicts by episode, or a pair (velocity, action)"
     )
 
 
@@ -135,6 +135,6 @@ def _array(source: str, name: Any, values: Any) -> np.ndarray:
         return np.asarray(values)
     except (TypeError, ValueError):
         raise FallowError(
-            f"{source}: '{printable(str(name), 60)}' is no array; its rows must be "
+            f"{source}: '{printable(str(name), 60)}' is not an array; its rows must be "
             "equally long"
         ) from None

@@ -6,7 +6,7 @@ Backward, so that velocity t is known before action t is taken, and velocity t +
 what the action did. With one velocity for each position but an episode's first, the
 first action of every episode is left out. The mean velocity of an interval holds about
 half of what the action in it brought, and half of the action before, so K is about half
-that of measured velocities in every episode; m_hat, a ratio of two K, is not moved.
+that of measured velocities in every episode; m_hat, a ratio of two K, does not change.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Follows logs one after another, and the last of them as it grows.
+"""Reads logs one after another, and the last of them while it grows.
 
 Paths are parts of one run in the order given. The files of a folder are parts too, in
 the order of their names (`run2` before `run10`), and new ones are taken as they come.
@@ -45,7 +45,7 @@ class Following:
     """Reads episodes from logs, in bounded memory; iterate over it once.
 
     Raises:
-        FallowError: a path is no log, or nothing was read.
+        FallowError: a path is not a log, or nothing was read.
     """
 
     paths: Sequence[Path]

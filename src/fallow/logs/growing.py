@@ -1,6 +1,6 @@
 """Logs that grow while they are read, an episode at a time, in bounded memory.
 
-A source reads what is there: `read` yields the episodes that have ended since the last
+`read` of a source yields the episodes that have ended since the last
 call, and with `is_final` also the one that is still running.
 """
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from fallow.core.errors import FallowError
 from fallow.core.records import Episode
+from fallow.core.text import printable
 from fallow.logs import blocks
 from fallow.logs.assemble import pair_up
 from fallow.logs.columns import Columns, names
@@ -36,10 +37,13 @@ TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson")
 BLOCK_BYTES = 1 << 20
 """Text read at a time."""
 MAX_LINE_BYTES = 1 << 20
+MAX_BROKEN_LINES = 100
+"""One after another; the rest of a text has other columns then."""
 POLL_S = 0.2
 """Between two looks at a log that did not grow."""
 REST_FACTOR = 5.0
-"""A file that must be read whole is not read for so many times as long as that took."""
+"""A file that must be read completely is read again after this multiple of the time
+that it took."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def growing(path: Path, columns: Columns) -> Growing:
     """The source of a path, by its content; `-` is standard input.
 
     Raises:
-        FallowError: it is no log.
+        FallowError: it is not a log.
     """
     if path == STDIN:
         return GrowingRows(path, columns)
@@ -164,6 +168,7 @@ class GrowingRows:
         self._rest = b""
         self._first: list[str] = []  # lines before the format is known
         self._rows: RowFormat | None = None
+        self._n_broken = 0  # lines, up to the last one
         self._running = np.zeros((0, 0))  # (n, columns) rows of the running episode
 
     def read(self, is_final: bool) -> Iterator[LoggedEpisode]:
@@ -208,8 +213,10 @@ class GrowingRows:
                 return
             lines = lines[self.format == "csv" :]
         assert self._rows is not None
+        lines = self._rows.without_heads(self._source, lines)
         if lines:
             rows = self._rows.parse(lines)
+            self._count_broken(rows, lines)
             self._budget.check(
                 self._running.nbytes + rows.nbytes,
                 "the rows of one episode (does a column say where episodes end?)",
@@ -217,6 +224,19 @@ class GrowingRows:
             known = self._running.reshape(-1, rows.shape[1])
             self._running = np.concatenate([known, rows])
         yield from self._complete(is_final)
+
+    def _count_broken(self, rows: np.ndarray, lines: list[str]) -> None:
+        """Raise where lines can no longer be read, say with other columns."""
+        good = np.flatnonzero(~np.isnan(rows).all(axis=1))
+        if len(good):
+            self._n_broken = 0
+        self._n_broken += len(rows) - (good[-1] + 1 if len(good) else 0)
+        if self._n_broken >= MAX_BROKEN_LINES:
+            raise FallowError(
+                f"the last {self._n_broken:,} lines of {self._source} cannot be read "
+                f"with the columns of its first line, e.g. "
+                f"'{printable(lines[-1], 60)}'; split it where its columns change"
+            )
 
     def _open(self, is_final: bool) -> bool:
         """Whether the first lines suffice to know the format."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from fallow.core.errors import FallowError
-from fallow.core.text import printable
+from fallow.core.text import counted, printable
 from fallow.logs.columns import (
     ACTION_NAMES,
     OBSERVATION_NAMES,
@@ -55,7 +55,7 @@ def choose(table: LogTable, columns: Columns) -> Chosen:
     """The columns of a table, with a note on what was guessed.
 
     Raises:
-        FallowError: a choice does not fit, or nothing can be told from the names.
+        FallowError: a choice does not fit, or the names say too little.
     """
     action, guessed, known = table.action, [], ""
     if columns.action is not None:
@@ -80,9 +80,10 @@ def choose(table: LogTable, columns: Columns) -> Chosen:
         raise FallowError(f"{table.source}: the actions have no columns")
     if len(action) != len(velocity):
         raise FallowError(
-            f"{table.source}: {len(action)} action columns ({shown(table, action)}) "
-            f"and {len(velocity)} velocity columns ({shown(table, velocity)}); give "
-            "each actuator the velocity it drives with --action and --velocity"
+            f"{table.source}: {counted(len(action), 'action column')} "
+            f"({shown(table, action)}) and {counted(len(velocity), 'velocity column')} "
+            f"({shown(table, velocity)}); give each actuator the velocity it drives "
+            "with --action and --velocity"
         )
     notes = (f"guessed {'; '.join(guessed)}" if guessed else "", known)
     return Chosen(action, velocity, is_position, tuple(filter(None, notes)))

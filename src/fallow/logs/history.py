@@ -32,7 +32,7 @@ _LISTS = {"columns": str, "actuators": str, "actuator_velocity": int}
 
 @dataclass(frozen=True)
 class Header:
-    """What a reader must know to make sense of the arrays."""
+    """Names, units and clocks of the arrays."""
 
     columns: tuple[str, ...]
     """Name of every observation column, units in brackets."""
@@ -47,7 +47,7 @@ class Header:
     observation_type: str = "float32"
     """float16 halves the file; actions and rewards keep their type."""
     about: dict[str, Any] = field(default_factory=dict)
-    """Where the log comes from: task, condition, seeds, versions."""
+    """Origin of the log: task, condition, seeds, versions."""
 
     def __post_init__(self) -> None:
         if self.observation_type not in OBSERVATION_TYPES:
@@ -103,6 +103,8 @@ class Header:
 def _modern(header: Header) -> dict[str, Any]:
     """About its origin, in the texts of today; see `fallow.core.legacy`."""
     about = header.about
+    if about.get("algorithm") == 2:  # its conditions are those of today
+        return about | {"algorithm": ALGORITHM}
     if "condition" not in about or "algorithm" in about:
         return about
     try:
@@ -191,7 +193,11 @@ class HistoryWriter:
         for name in _OPTIONAL:
             if getattr(episode, name) is not None:
                 arrays[name] = getattr(episode, name)
-        self._file.append(save({k: np.ascontiguousarray(v) for k, v in arrays.items()}))
+        self.copy(save({k: np.ascontiguousarray(v) for k, v in arrays.items()}))
+
+    def copy(self, payload: bytes) -> None:
+        """Append the block of an episode of another history with the same columns."""
+        self._file.append(payload)
         self.n_episodes += 1
 
     def close(self) -> None:
@@ -203,6 +209,25 @@ class HistoryWriter:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def copy_episodes(source: Path, target: Path, header: Header) -> None:
+    """Begin a new history, under its own header, with the episodes of another.
+
+    Raises:
+        FallowError: the source is damaged or its episodes have other columns.
+    """
+    scan = blocks.Scan()
+    payloads = blocks.read(source, MAGIC, scan)
+    first = next(payloads, None)
+    found = None if first is None else Header.from_json(first)
+    if found is None or replace(found, about=header.about) != header:
+        raise FallowError(f"{source} is damaged or has other columns than {target}")
+    with HistoryWriter(target, header) as writer:
+        for payload in payloads:
+            writer.copy(payload)
+    if scan.damage:
+        raise FallowError(f"{source} is damaged: {scan.damage}")
 
 
 @dataclass(frozen=True)
@@ -246,7 +271,7 @@ def read_history(path: str | Path) -> History:
     A file cut short or edited is read up to there, and `damage` says how much is good.
 
     Raises:
-        FallowError: the file is missing, is no history, or not even its header is good.
+        FallowError: the file is missing, is not a history, or its header is damaged.
     """
     path = Path(path)
     if not path.is_file():
@@ -292,7 +317,7 @@ def episode_of(payload: bytes, header: Header) -> Episode:
         episode = Episode(**arrays, world=world, start_frame=start_frame)
         _check_shapes(episode, header)
     except (SafetensorError, KeyError, TypeError, ValueError, FallowError) as error:
-        raise FallowError(f"is no episode: {error}") from None
+        raise FallowError(f"is not an episode: {error}") from None
     return episode
 
 

@@ -1,4 +1,4 @@
-"""One run in two histories: that of a trunk, then that of a branch of it."""
+"""Joins the history of a trunk with that of one of its branches."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ SHARED = (
     "control_step_s",
     "frames_per_step",
 )
-"""What the headers of two parts of one run must agree on."""
+"""Fields in which the headers of two parts of one run must agree."""
 
 
 def joined(trunk: History, branch: History) -> History:
@@ -26,7 +26,9 @@ def joined(trunk: History, branch: History) -> History:
         FallowError: the two were not recorded alike, or the trunk's is damaged.
     """
     if trunk.damage:
-        raise FallowError(f"a branch cannot go on from a damaged trunk: {trunk.damage}")
+        raise FallowError(
+            f"a branch cannot continue from a damaged trunk: {trunk.damage}"
+        )
     for name in SHARED:
         _check_alike(name, trunk.header, branch.header)
     return History(branch.header, trunk.episodes + branch.episodes, branch.damage)
@@ -50,5 +52,5 @@ def _check_alike(name: str, trunk: Header, branch: Header) -> None:
     if one != other:
         raise FallowError(
             f"the trunk's history has {name} {one} and the branch's {other}; give the "
-            "history of the trunk that the branch goes on from"
+            "history of the trunk that the branch continues"
         )

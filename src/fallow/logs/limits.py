@@ -1,4 +1,4 @@
-"""What a foreign file may cost: memory, checked before it is spent, and no waiting."""
+"""Limits for files from outside: memory is checked before use, and no read blocks."""
 
 import os
 import stat

@@ -1,7 +1,7 @@
 """A log as the estimator reads it: actions, and the velocity that each one drives.
 
-Every reader ends here, whatever wrote the file. What is true of the body (regime, gain)
-is kept where the log says it, to be shown beside an estimate and never to make one.
+Every reader returns a `Log`, whatever the format. The true regime and gain are kept
+where the file has them; they are shown beside estimates, and no estimate reads them.
 """
 
 import functools
@@ -89,7 +89,7 @@ def common_step(source: str, step_s: np.ndarray) -> float | None:
         raise FallowError(
             f"{source} mixes control steps: {step_s[low]:.4g} s in episode {low}, "
             f"{step_s[high]:.4g} s in episode {high}, and the response depends on the "
-            "step; diagnose them apart"
+            "step; diagnose them separately"
         )
     return float(np.median(step_s))
 

@@ -1,9 +1,9 @@
-"""Pairs states with the commands that act between them, when each has its clock.
+"""Pairs states with the commands that act between them, each on its clock.
 
     action[k] = the command in force during [t[k] - lag, t[k + 1] - lag)
 
-The velocity change from state k to state k + 1 is what acted in between, wherever the
-command's message lies in the log. `lag` estimates the lag.
+The velocity change from state k to state k + 1 is the effect of the command in between,
+wherever its message lies in the log. `lag` estimates the lag.
 """
 
 from collections.abc import Iterator, Sequence

@@ -27,7 +27,7 @@ def simulate(
     options.check_int("simulate", "episodes", n_episodes, at_least=1)
     options.check_int("simulate", "seed", seed, at_least=0)
     if path.exists():
-        raise FallowError(f"{path} is there already; remove it or choose another file")
+        raise FallowError(f"{path} exists already; remove it or choose another file")
     world_seed = seeds.derive(seed, "simulated worlds")
     worlds = Worlds(task, condition, world_seed, n_threads=1)
     policy = Scripted(worlds.n_actuators, worlds.control_step_s, seed)

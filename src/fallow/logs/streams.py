@@ -66,7 +66,7 @@ class Collector:
         """One message of a signal; messages may name their joints in any order.
 
         Raises:
-            FallowError: values are no numbers, or do not fit the joints.
+            FallowError: values are not numbers, or do not fit the joints.
         """
         row = self._numbers(name, values)
         if row.size == 0:

@@ -1,4 +1,4 @@
-"""What a file holds before columns are chosen: named arrays, cut into episodes."""
+"""The content of a file before columns are chosen: named arrays, cut into episodes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ class Paired:
 
 @dataclass(frozen=True)
 class LogTable:
-    """A file's arrays by name, and what it says about itself."""
+    """A file's arrays by name, and its metadata."""
 
     source: str
     format: str
@@ -109,11 +109,11 @@ class LogTable:
 
 
 def limit_columns(source: str, n_columns: int) -> None:
-    """Raise where nobody can mean all these columns."""
+    """Raise if there are too many columns to be meant."""
     if n_columns > MAX_COLUMNS:
         raise FallowError(
             f"{source} has {n_columns:,} columns and {MAX_COLUMNS:,} is the limit; "
-            "is it written sideways? Write one row for each time"
+            "is it transposed? Write one row for each time"
         )
 
 

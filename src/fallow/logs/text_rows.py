@@ -17,7 +17,7 @@ DELIMITERS = ",;\t"
 
 @dataclass(frozen=True)
 class RowFormat:
-    """How one line becomes a row of numbers; what is no number becomes NaN."""
+    """How one line becomes a row of numbers; other values become NaN."""
 
     name: str
     """`csv` or `jsonl`."""
@@ -35,6 +35,10 @@ class RowFormat:
             return np.array([self._of_json(line) for line in lines])
         rows = np.full((len(lines), len(self.names)), np.nan)
         chosen = np.flatnonzero(self.is_number)
+        n_marks = len(self.names) - 1
+        if any(line.count(self.delimiter) != n_marks for line in lines):
+            rows[:] = [self._of_table(line) for line in lines]
+            return rows
         try:
             rows[:, chosen] = np.loadtxt(
                 lines,
@@ -50,9 +54,35 @@ class RowFormat:
 
     def _of_table(self, line: str) -> list[float]:
         cells = _cells(line, self.delimiter)
+        while len(cells) > len(self.names) and not cells[-1].strip():
+            cells.pop()  # of a line that ends with a delimiter
         if len(cells) != len(self.names):
             return [np.nan] * len(self.names)
         return [number(cell) for cell in cells]
+
+    def without_heads(self, source: str, lines: Sequence[str]) -> list[str]:
+        """The lines but for repeated heads of the table.
+
+        Raises:
+            FallowError: a line names the columns in another order.
+        """
+        if self.name == "jsonl":
+            return list(lines)
+        kept = []
+        for line in lines:
+            if line.split(self.delimiter, 1)[0].strip(' "') not in self.names:
+                kept.append(line)
+                continue
+            names = tuple(name.strip() for name in _cells(line, self.delimiter))
+            if names == self.names:
+                continue
+            if sorted(names) == sorted(self.names):
+                raise FallowError(
+                    f"the columns of {source} change their order within the file, to "
+                    f"'{printable(line, 60)}'; split it there"
+                )
+            kept.append(line)
+        return kept
 
     def _of_json(self, line: str) -> list[float]:
         try:
@@ -97,7 +127,7 @@ def _json_format(source: str, line: str) -> RowFormat:
         found = flat(json.loads(line))
     except (ValueError, RecursionError) as error:
         raise FallowError(
-            f"the first line of {source} is no JSON object: {error}"
+            f"the first line of {source} is not a JSON object: {error}"
         ) from None
     arrays: dict[str, tuple[int, ...]] = {}
     names: list[str] = []

@@ -1,1 +1,1 @@
-"""What people look at: for now, the demo's picture."""
+"""Findings, tables, figures and pages of studies."""

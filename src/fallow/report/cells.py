@@ -105,7 +105,7 @@ class IntervalCell:
 
 @dataclass(frozen=True)
 class CountCell:
-    """So many of so many; a dash where there is nothing to count."""
+    """A count of a total, `3 of 5`; a dash where the total is 0."""
 
     n: int
     of: int
@@ -126,7 +126,7 @@ class ReportTable:
     rows: tuple[tuple[TableCell, ...], ...]
     notes: tuple[str, ...] = ()
     n_labels: int = 1
-    """Columns at the left that say what a row is."""
+    """Columns at the left that label a row."""
 
     def __post_init__(self) -> None:
         assert all(len(row) == len(self.head) for row in self.rows)
@@ -137,7 +137,7 @@ class ReportTable:
 
 
 def number(value: float, digits: int = 0, signed: bool = False) -> str:
-    """A number with so many decimals; never a negative zero."""
+    """A number with `digits` decimals; never a negative zero."""
     text = f"{value:{'+' if signed else ''}.{digits}f}"
     return text.replace("-", "").replace("+", "") if float(text) == 0 else text
 

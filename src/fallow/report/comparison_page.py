@@ -17,7 +17,7 @@ from fallow.report.names import (
 from fallow.report.page import PageContent, PageTable, write_page
 from fallow.report.sections import return_section
 from fallow.report.study_page import answer_of
-from fallow.report.table_builders import sign_words
+from fallow.report.table_builders import sign_text
 from fallow.study.results import StudyResults, read_study_results
 from fallow.study.statistics import Setting, difference
 from fallow.study.summary import Summary
@@ -100,7 +100,7 @@ def _row(
         TextCell(condition_name(setting.condition)),
         TextCell(f"{rule_name(rule)} - {rule_name(against)}"),
         *(MeanCell.of(gap, digits, signed=True) for gap in pair),
-        TextCell(sign_words(pair[0].mean, pair[1].mean, digits)),
+        TextCell(sign_text(pair[0].mean, pair[1].mean, digits)),
     )
 
 

@@ -62,7 +62,7 @@ class Leader:
 
 @dataclass(frozen=True)
 class SettingFindings:
-    """All that was found in one setting."""
+    """The findings of one setting."""
 
     setting: Setting
     reached: dict[str, Summary]
@@ -77,7 +77,7 @@ class SettingFindings:
 
 @dataclass(frozen=True)
 class StudyFindings:
-    """All that a study found."""
+    """The findings of a study."""
 
     settings: tuple[SettingFindings, ...]
     digits: int
@@ -101,7 +101,7 @@ class StudyFindings:
 
 
 def findings(study: StudyResults) -> StudyFindings:
-    """What a study found so far."""
+    """The findings of a study so far."""
     return findings_of(study.returns)
 
 

@@ -19,6 +19,7 @@ from fallow.report.names import condition_name, rule_name
 from fallow.report.page import Film, PageTable, Section
 from fallow.report.sampled_ages import SampledAges, is_known, sampled_ages
 from fallow.report.selector_table import selector_tables
+from fallow.report.table_builders import seeds_text
 from fallow.study import estimator
 from fallow.study.plan import PlannedBranch
 from fallow.study.results import StudyResults
@@ -99,14 +100,20 @@ def selector_section(study: StudyResults) -> Section:
             *agreement_figures(estimator.agreement(results)),
         ],
         tables=[PageTable(table) for table in tables],
-        notes=[_note(one) for one in unread],
+        notes=_unread_notes(unread),
     )
 
 
-def _note(unread: estimator.UnreadHistory) -> str:
-    case = unread.case
-    name = condition_name(case.setting.condition)
-    return f"{name}, seed {case.seed}: no selector, since {unread.reason}."
+def _unread_notes(unread: Sequence[estimator.UnreadHistory]) -> list[str]:
+    """A sentence for each condition and reason, with its seeds."""
+    groups: dict[tuple[str, str], set[int]] = {}
+    for one in unread:
+        key = (condition_name(one.case.setting.condition), one.reason)
+        groups.setdefault(key, set()).add(one.case.seed)
+    return [
+        f"{name}, {seeds_text(seeds)}: no selector, since {reason}."
+        for (name, reason), seeds in groups.items()
+    ]
 
 
 def film_section(study: StudyResults) -> Section:
@@ -150,7 +157,7 @@ def _film(
         f"from frame {scene.start_frame:,} on. {pose}At the right: evaluation return "
         "since the change, mean ± s.e. over seeds."
     )
-    strip = filmstrips.filmstrip(scene, remarks=remarks)
+    strip = filmstrips.filmstrip(scene, remarks)
     sides = " left, ".join(rules) + " right"
     film = Film(f"film-{name}", f"{title}: {sides}.", filmstrips.film(scene))
     return ReportFigure(f"strip-{name}", title, caption, strip, wide=True), film

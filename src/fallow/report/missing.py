@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from fallow.report.names import condition_name, rule_name
-from fallow.report.table_builders import seed_words
+from fallow.report.table_builders import seeds_text
 from fallow.study.plan import PlannedBranch
 from fallow.study.results import StudyResults
 from fallow.study.statistics import NO_ROW, BranchReturn
@@ -21,7 +21,7 @@ def missing_branches(study: StudyResults) -> list[str]:
         if not any(_is(branch, planned) for branch in found):
             groups[planned.condition, planned.rule, NO_ROW].add(planned.seed)
     return [
-        f"{condition_name(condition)}, {rule_name(rule)}, {seed_words(seeds)}: "
+        f"{condition_name(condition)}, {rule_name(rule)}, {seeds_text(seeds)}: "
         f"{reason}."
         for (condition, rule, reason), seeds in groups.items()
     ]

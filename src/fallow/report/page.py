@@ -1,4 +1,4 @@
-"""One self-contained page: its content as data, and how it is rendered.
+"""One self-contained page: its content as data, and its rendering.
 
 No font, no network, and one short script, which the page's policy names by its hash.
 """
@@ -65,7 +65,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Answer:
-    """What one study found."""
+    """The findings of one study."""
 
     title: str
     headlines: Sequence[str]
@@ -147,6 +147,9 @@ def unbroken(text: str) -> str:
 
 
 def breakable(text: str) -> Markup:
-    """A name that may wrap after its punctuation; everything is escaped."""
-    parts = re.split(r"(?<=[:=,_])(?=\w)", text)
+    """A name that may wrap after its punctuation; everything is escaped.
+
+    A number stays beside its %.
+    """
+    parts = re.split(r"(?<=[:=,_])(?=\w)", text.replace(" %", "\u00a0%"))
     return Markup("<wbr>").join(parts)

@@ -1,8 +1,8 @@
-"""Numbers that the paper prints, to stand beside ours; each says where it is printed.
+"""The paper's numbers, with the place where each is printed.
 
 "Characterizing Replay Retention Under Dynamics Shift in Model-Based Reinforcement
 Learning" (Yang, Thompson, Konidaris). Five seeds, mean and standard error. Conditions
-and rules carry our names. What the figures alone show is not here.
+and rules carry our names. Values that only its figures show are left out.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ class PaperTable:
     """Of a rule less `passive`."""
     auc: Mapping[PaperRow, float] = field(default_factory=dict)
     remarks: Mapping[Key, str] = field(default_factory=dict)
-    """What the paper's text says of a cell beside its number."""
+    """Remarks of the paper's text on a cell."""
 
     def rules_at(self, place: PaperRow) -> tuple[str, ...]:
         """The rules that the paper has a number for."""

@@ -41,7 +41,7 @@ def headline(part: SettingFindings, digits: int = 0) -> str:
 
 
 def headline_note(found: StudyFindings) -> str:
-    """What the numbers of the headlines are; empty without a comparison."""
+    """An explanation of the numbers in the headlines; empty without a comparison."""
     against = sorted({one.against for one in found.findings}, key=rule_order)
     if not against:
         return ""

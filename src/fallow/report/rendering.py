@@ -1,7 +1,7 @@
-"""Bodies as pictures: MuJoCo offscreen through EGL or OSMesa, where one of them works.
+"""Renders bodies offscreen with MuJoCo, through EGL or OSMesa, whichever works.
 
-A process can use one of them only, and a broken driver can end it, so all rendering is
-done in a separate process. `MUJOCO_GL` chooses, as everywhere with MuJoCo.
+A process can use only one of them, and a broken driver can end it, so all rendering is
+done in a separate process. `MUJOCO_GL` chooses, as usual with MuJoCo.
 """
 
 import functools
@@ -192,7 +192,7 @@ def films(shots: Sequence[Shot], width: int, height: int) -> list[np.ndarray]:
 
 
 def work(place: str) -> None:
-    """What the process does that renders: all shots of a job."""
+    """The work of the rendering process: all shots of a job."""
     folder = Path(place)
     job = json.loads((folder / JOB).read_text())
     width, height = job["size"]

@@ -60,19 +60,19 @@ NOTES = (
     "its two wrong decisions there.",
 )
 CUT = "those of the 20k period cut at 314 episodes, as in the paper"
-WHOLE = "all histories whole"
+UNCUT = "all histories whole"
 
 Results = Sequence[SelectorResult | UnreadHistory]
 
 
-def selector_tables(cut: Results, whole: Results) -> list[ReportTable]:
+def selector_tables(cut: Results, uncut: Results) -> list[ReportTable]:
     """How often the selector is right, with and without the paper's cut; each decision.
 
     Where the cut changes nothing there is one reading only.
     """
-    readings = [(CUT, cut), (WHOLE, whole)] if _lengths(cut) != _lengths(whole) else []
+    readings = [(CUT, cut), (UNCUT, uncut)] if _lengths(cut) != _lengths(uncut) else []
     if not readings:
-        readings = [(WHOLE, whole)]
+        readings = [(UNCUT, uncut)]
     tables = [selector_table(results, text) for text, results in readings]
     return [*tables, decisions_table([r for _, results in readings for r in results])]
 
@@ -81,7 +81,7 @@ def _lengths(results: Results) -> list[int]:
     return [one.n_episodes for one in results if isinstance(one, SelectorResult)]
 
 
-def selector_table(results: Results, reading: str = WHOLE) -> ReportTable:
+def selector_table(results: Results, reading: str = UNCUT) -> ReportTable:
     """One row for each condition, and one for all changes together."""
     bars = agreement(results)
     rows = tuple(_row(results, bar) for bar in bars)

@@ -68,7 +68,7 @@ def content_of(study: StudyResults) -> PageContent:
 
 
 def answer_of(study: StudyResults, title: str = "", name: str = FINDINGS) -> Answer:
-    """What a study found, and what is missing; `name` is that of its table's files."""
+    """A study's findings, and what is missing; `name` is that of its table's files."""
     found = findings(study)
     table = findings_table(found)
     return Answer(
@@ -148,8 +148,8 @@ def _commands(study: StudyResults) -> list[str]:
             words += ["--seeds", ",".join(str(seed) for seed in plan.seeds)]
     else:
         words, place = [f"{place}/{PLAN_FILE}"], f"{place}-again"
-    study_words = ["fallow", "study", *words, "--out", place]
-    page_words = ["fallow", "report", place]
+    study_command = ["fallow", "study", *words, "--out", place]
+    page_command = ["fallow", "report", place]
     if study.until_frame is not None:
-        page_words += ["--until", str(study.until_frame)]
-    return [shlex.join(study_words), shlex.join(page_words)]
+        page_command += ["--until", str(study.until_frame)]
+    return [shlex.join(study_command), shlex.join(page_command)]

@@ -24,7 +24,7 @@ from fallow.study.statistics import (
 from fallow.study.sweeps import gain_of, period_of, window_of
 
 NOTES = {"recurrence": (RECURRENCE_TEXT,), "window": (WINDOW_TEXT,)}
-"""What the paper says of a sweep in words."""
+"""The paper's statements on a sweep in words."""
 SWEEPS = {
     "recurrence": "Recency against Passive by recurrence period",
     "magnitude": "Recency against Passive by permanent gain",

@@ -123,7 +123,7 @@ def differences_table(
         if with_paper:
             cells.append(_published(line.published, digits, signed=True))
             paper_sign = line.published.sign if line.published else 0
-            cells.append(TextCell(sign_words(gap.mean, paper_sign, digits)))
+            cells.append(TextCell(sign_text(gap.mean, paper_sign, digits)))
         cells += [
             IntervalCell(gap.interval, digits),
             IntervalCell(gap.bootstrap, digits),
@@ -156,7 +156,7 @@ def differences_table(
     )
 
 
-def sign_words(ours: float | None, other: float | None, digits: int) -> str:
+def sign_text(ours: float | None, other: float | None, digits: int) -> str:
     """Whether two differences have one sign; one that is printed as 0 has none."""
     both = round(ours or 0, digits) * round(other or 0, digits)
     return "agrees" if both > 0 else "differs" if both else ""
@@ -170,7 +170,7 @@ def missing_notes(missing: Iterable[Missing]) -> list[str]:
         groups.setdefault(key, []).append(one.seed)
     together: dict[tuple[str, str, str], list[str]] = {}
     for (condition, rule, reason), seeds in groups.items():
-        together.setdefault((condition, seed_words(seeds), reason), []).append(rule)
+        together.setdefault((condition, seeds_text(seeds), reason), []).append(rule)
     notes = [
         f"Left out: {condition_name(condition)}, {_joined(rules)}, {seeds}: {reason}."
         for (condition, seeds, reason), rules in together.items()
@@ -184,7 +184,7 @@ def _joined(rules: Iterable[str]) -> str:
     return ", ".join(rule_name(rule) for rule in rules)
 
 
-def grid_words(frames: Sequence[int]) -> str:
+def grid_text(frames: Sequence[int]) -> str:
     """`the 9 evaluations at branch frames 50,000, 60,000, …, 130,000`."""
     if len(frames) == 1:
         return f"the evaluation at branch frame {frames[0]:,}"
@@ -194,7 +194,7 @@ def grid_words(frames: Sequence[int]) -> str:
     return f"the {len(frames)} evaluations at branch frames {', '.join(shown)}"
 
 
-def seed_words(seeds: Iterable[int]) -> str:
+def seeds_text(seeds: Iterable[int]) -> str:
     """`seed 3`, `seeds 0 to 4`, `seeds 0, 2`."""
     ordered = sorted(set(seeds))
     steps = {b - a for a, b in itertools.pairwise(ordered)}

@@ -20,8 +20,8 @@ from fallow.report.table_builders import (
     Entry,
     Line,
     differences_table,
-    grid_words,
-    seed_words,
+    grid_text,
+    seeds_text,
     values_table,
 )
 from fallow.study.named import held_study, paper_text
@@ -138,7 +138,7 @@ def _reading(place: PaperRow, settings: Sequence[Setting]) -> Setting | None:
 
 
 def _labels(place: PaperRow, setting: Setting) -> tuple[str, ...]:
-    """What a row is called; a reading that is not the default says so."""
+    """The labels of a row; a reading that is not the default is named."""
     if place.condition == setting.condition:
         return place.labels
     return (*place.labels[:-1], condition_name(setting.condition))
@@ -351,6 +351,6 @@ def _made_of(returns: Returns, settings: Sequence[Setting]) -> tuple[str, ...]:
         return ("No branch has all its evaluations yet.",)
     error = "mean ± s.e. over" if len(seeds) > 1 else "of"
     return (
-        f"Return after the shift, {error} {seed_words(seeds)}: the mean of "
-        f"{' or '.join(grid_words(grid) for grid in grids)} of each branch.",
+        f"Return after the shift, {error} {seeds_text(seeds)}: the mean of "
+        f"{' or '.join(grid_text(grid) for grid in grids)} of each branch.",
     )

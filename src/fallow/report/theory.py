@@ -1,4 +1,4 @@
-"""The theory beside what was measured: eqs (5) and (6) of the paper.
+"""The theory beside the measurements: eqs (5) and (6) of the paper.
 
 A window of w transitions pays, in theory, where the change M exceeds M*, that is where
 dE = (rho^2 - rho_w^2) M^2 - sigma^2 (1/w - 1/N) is above 0. The stale shares rho (of
@@ -28,7 +28,7 @@ from fallow.views.plotting import thousands
 
 @dataclass(frozen=True)
 class Shares:
-    """What a full buffer of N transitions and its newest w hold at one frame."""
+    """Stale shares of a full buffer of N transitions and its newest w, at one frame."""
 
     rho: float
     rho_w: float

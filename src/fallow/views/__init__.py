@@ -1,1 +1,1 @@
-"""One look for every figure and page: plot style, page template, number formats."""
+"""The style of every figure and page: plot style, page template, number formats."""

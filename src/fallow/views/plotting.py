@@ -1,4 +1,4 @@
-"""One look for every figure: the style, the colours, and a figure as a page's SVG.
+"""The style of every figure: colours, axes, and SVG for pages.
 
 Colours become CSS variables in a page, so that one SVG serves light and dark.
 `page.css` and `rule_styles` give every variable its two values. Text stays text.
@@ -68,7 +68,7 @@ class HoverPoint(NamedTuple):
 
 
 class PageFigure(Figure):
-    """A figure whose points say their values on a page."""
+    """A figure whose points show their values on a page."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -88,9 +88,9 @@ def styled() -> Iterator[None]:
         yield
 
 
-def one_axes(height_in: float, width_in: float = WIDTH_IN) -> tuple[PageFigure, Axes]:
-    """A new figure with one pair of axes, in inches; call it when styled."""
-    figure = PageFigure(figsize=(width_in, height_in))
+def one_axes(height_in: float) -> tuple[PageFigure, Axes]:
+    """A new figure with one pair of axes; call it when styled."""
+    figure = PageFigure(figsize=(WIDTH_IN, height_in))
     return figure, figure.add_subplot()
 
 

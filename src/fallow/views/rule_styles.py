@@ -1,4 +1,4 @@
-"""How rules are drawn: the colour a rule gives itself, and a dash and a mark."""
+"""The styles of rules in figures: colour, dash and mark."""
 
 import colorsys
 import itertools

@@ -1,4 +1,4 @@
-"""What a task is made of: a body, and the reward for moving it.
+"""A task: a body, and the reward for moving it.
 
 A body is written for many worlds at once: every array of a `View` has a leading
 axis of worlds. `observe` and a reward read it and return one row for each world.

@@ -3,7 +3,7 @@
 import numpy as np
 
 VALUE_AT_MARGIN = 0.1
-"""What a bell is worth one margin away from its centre."""
+"""Value of a bell one margin away from its centre."""
 
 _BELL_SCALE = np.sqrt(-2 * np.log(VALUE_AT_MARGIN))
 

@@ -19,6 +19,10 @@ from fallow.logs.log import Log
 from fallow.logs.readers import csv, d4rl, history, lerobot, mcap, minari, npz, ros
 from fallow.logs.readers.reader import PICKLES, Reader, head_of, reason_of
 
+PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf")
+"""How archives begin: gzip, bzip2, xz, zstd, 7z."""
+JSON_LINES = (".json", ".jsonl", ".ndjson")
+
 READERS: Registry[Reader] = Registry("log format")
 for _module in (history, npz, minari, d4rl, lerobot, mcap, ros, csv):
     READERS.add(_module.READER.name, _module.READER)
@@ -93,10 +97,22 @@ def reader_of(path: Path) -> Reader:
     if path.is_file() and path.stat().st_size == 0:
         raise FallowError(f"{path} is empty; record something first")
     if path.is_file() and not os.access(path, os.R_OK):
-        raise FallowError(f"{path} cannot be read: you may not read it")
+        raise FallowError(f"{path} cannot be read: permission denied")
     raise FallowError(
-        f"{path} is not a log of a known format; known: {', '.join(READERS)}"
+        f"{path} is not a log of a known format; known: {', '.join(READERS)}; "
+        f"{_remedy(path, head)}"
     )
+
+
+def _remedy(path: Path, head: bytes) -> str:
+    """What to do with a file of a format that is common and not read."""
+    if head.startswith(PACKED):
+        return "unpack it first"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "it looks like UTF-16: save it as UTF-8"
+    if path.suffix.lower() in JSON_LINES:
+        return "fallow track reads JSON lines"
+    return "write its columns as CSV or npz"
 
 
 def logs_in(paths: tuple[Path, ...]) -> list[Path]:

@@ -25,7 +25,7 @@ NUMBERS = "iufb"
 
 @dataclass(frozen=True)
 class Declared:
-    """What a file says about an array before it is loaded."""
+    """The declaration of an array in a file, read before loading."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -37,7 +37,7 @@ class Declared:
 
     @property
     def n_bytes(self) -> int:
-        """What it takes in memory."""
+        """Its size in memory."""
         return self.size * self.dtype.itemsize
 
 
@@ -124,7 +124,7 @@ def _control_step(source: str, arrays: NamedArrays) -> float | None:
             raise FallowError(
                 f"{source} mixes control steps: '{name}' goes from {steps.min():g} to "
                 f"{steps.max():g} s, and the response depends on the step; diagnose "
-                "them apart"
+                "them separately"
             )
         if steps.size == 1:
             return float(steps.flat[0])

@@ -1,6 +1,7 @@
 """Comma, semicolon or tab separated tables: a header, then one row for each time."""
 
 import csv
+import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from fallow.core.errors import FallowError
+from fallow.core.text import printable
 from fallow.logs.columns import Columns
 from fallow.logs.limits import Budget, require_regular
 from fallow.logs.readers.flat import episode_lengths, episode_regime, episode_steps_s
@@ -20,6 +22,11 @@ MAX_LINE_BYTES = 64 * MAX_COLUMNS
 """A longer line is damage."""
 BLOCK_BYTES = 1 << 20
 """Read at a time where lines are only counted."""
+NO_NUMBER = re.compile(
+    r"could not convert string '(.*)' to \w+ at row (\d+), column (\d+)"
+)
+"""What NumPy says of a text: its row without the header, its column from 1."""
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 WHOLE_BYTES = 1 << 30
 """Larger files are read once for each group of columns, to save memory."""
 
@@ -33,13 +40,14 @@ def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     """The table; only the columns that are asked for are ever parsed."""
     header, delimiter = _header(require_regular(path))
     n_lines = _count_lines(path)
+    _check_widths(path, delimiter, len(header))
     has_names = not all(_is_number(name) for name in header)
     names = header if has_names else [str(i) for i in range(len(header))]
 
     def parse(chosen: Sequence[int]) -> np.ndarray:
         n_bytes = 2 * n_lines * len(set(chosen)) * np.dtype(float).itemsize
         budget.check(n_bytes, f"{n_lines:,} lines")
-        return _parse(path, delimiter, int(has_names), chosen)
+        return _parse(path, delimiter, names if has_names else (), chosen)
 
     try:  # one pass, if it is all numbers and fits
         small = path.stat().st_size <= WHOLE_BYTES
@@ -94,16 +102,32 @@ def _count_lines(path: Path) -> int:
     return n_lines
 
 
+def _check_widths(path: Path, delimiter: str, n_columns: int) -> None:
+    """Raise where a line has more values than the first, so that columns shift."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if b'"' in line:  # may hold delimiters, or run over several lines
+                return
+            values = line.rstrip(b" \r\n" + delimiter.encode())
+            n_values = values.count(delimiter.encode()) + 1
+            if n_values > n_columns:
+                raise FallowError(
+                    f"line {number:,} of {path} has {n_values} values and the first "
+                    f"line {n_columns}; repair it, or split the file there"
+                )
+
+
 def _parse(
-    path: Path, delimiter: str, n_header_rows: int, chosen: Sequence[int]
+    path: Path, delimiter: str, names: Sequence[str], chosen: Sequence[int]
 ) -> np.ndarray:
+    """Columns (rows, chosen); `names` are those of the first line, if it has any."""
     order = sorted(set(chosen))
     try:
         with warnings.catch_warnings(action="ignore"):  # of no rows: said below
             values = np.loadtxt(
                 path,
                 delimiter=delimiter,
-                skiprows=n_header_rows,
+                skiprows=1 if names else 0,
                 usecols=order,
                 ndmin=2,
                 comments=None,
@@ -111,14 +135,29 @@ def _parse(
                 encoding="utf-8-sig",
             )
     except (ValueError, IndexError) as error:
-        reason = str(error).split(";")[0].rstrip(".")
         raise FallowError(
-            f"{path} is no table of numbers: {reason}; repair that row or choose other "
-            "columns"
+            f"{path} is not a table of numbers: {_reason(str(error), names)}"
         ) from None
     if len(values) == 0:
         raise FallowError(f"{path} has a header and no rows; record something")
     return values[:, [order.index(column) for column in chosen]]
+
+
+def _reason(error: str, names: Sequence[str]) -> str:
+    """What NumPy says of a table, with the line and the column that a person sees."""
+    found = NO_NUMBER.match(error)
+    if found is None:
+        what = error.split(";")[0].rstrip(".")
+        return f"{what}; repair that row or choose other columns"
+    text, row, column = found[1], int(found[2]), int(found[3]) - 1
+    name = printable(names[column], 60) if column < len(names) else str(column)
+    where = f"in column '{name}', line {row + 1 + bool(names):,}"
+    if not text.strip():
+        return f"a value is missing {where}; repair that row or choose other columns"
+    what = f"could not convert string '{printable(text, 60)}' {where}"
+    if DECIMAL_COMMA.fullmatch(text):
+        return f"{what}; write numbers with a decimal point"
+    return f"{what}; repair that row or choose other columns"
 
 
 def _header(path: Path) -> tuple[list[str], str]:

@@ -1,4 +1,4 @@
-"""Our own histories, which say themselves which velocity each actuator drives."""
+"""Fallow's histories; their header says which velocity each actuator drives."""
 
 from collections.abc import Sequence
 from pathlib import Path

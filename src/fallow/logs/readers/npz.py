@@ -34,7 +34,7 @@ def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
 
 
 def _declared(path: Path) -> dict[str, Declared]:
-    """What the headers say; an array of objects would be a pickle, and is refused."""
+    """The headers; an array of objects would be a pickle, and is refused."""
     found = {}
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():

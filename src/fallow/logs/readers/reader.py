@@ -1,4 +1,4 @@
-"""What a reader is."""
+"""The interface of a reader."""
 
 import json
 from collections.abc import Callable
@@ -62,13 +62,13 @@ def read_json(path: Path) -> Any:
 
 
 def needs(module: str, extra: str) -> Any:
-    """Import an optional library, or say how to get it."""
+    """Import an optional library, or raise with the command that installs it."""
     return load(module, extra, "this log")
 
 
 def reason_of(error: BaseException) -> str:
-    """What a library says about a broken file, as part of a sentence."""
+    """A library's error about a broken file, as part of a sentence."""
     if isinstance(error, PermissionError):
-        return "you may not read it"
+        return "permission denied"
     text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     return printable(text, MAX_REASON)

@@ -91,7 +91,7 @@ def _streams(
             (o for magic, o in openers.items() if head.startswith(magic)), None
         )
         if opener is None:
-            raise FallowError(f"{path} is no recording: it is empty or damaged")
+            raise FallowError(f"{path} is not a recording: it is empty or damaged")
         opener(path, collector, budget)
     start_ns, streams = collector.streams()
     if not streams:

@@ -85,7 +85,7 @@ def _add(
         return
     for connection, time_ns, content in bag.messages(wanted):
         if not isinstance(content, bytes) or not isinstance(time_ns, int):
-            raise FallowError("a message is no message; the file is damaged")
+            raise FallowError("a message cannot be decoded; the file is damaged")
         if budget is not None and bytes(content[:4]) == ZSTD_MAGIC:
             content = unpack("zstd", content, budget.block_bytes)
         kind = kinds[connection.id] or ""

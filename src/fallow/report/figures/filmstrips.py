@@ -91,15 +91,13 @@ def matched(histories: Mapping[str, History], regime: int | None = None) -> Scen
     return Scene(dict(histories), indices, last[0])
 
 
-def filmstrip(
-    scene: Scene, steps: Sequence[int] = STEPS, remarks: Mapping[str, str] | None = None
-) -> Figure:
-    """One row of pictures for each rule, at some steps; a remark at the right of each.
+def filmstrip(scene: Scene, remarks: Mapping[str, str]) -> Figure:
+    """One row of pictures for each rule, at `STEPS`; a remark at the right of each.
 
     Raises:
         FallowError: nothing can be rendered here.
     """
-    shown = [step for step in steps if step <= scene.n_transitions]
+    shown = [step for step in STEPS if step <= scene.n_transitions]
     with styled():
         figure = Figure(figsize=(WIDTH_IN * 1.3, ROW_IN * len(scene.episodes) + 0.3))
         grid = figure.subplots(len(scene.episodes), len(shown), squeeze=False)
@@ -112,9 +110,11 @@ def filmstrip(
                 axes.grid(False)
                 for side in axes.spines.values():
                     side.set(visible=True, color=SHADE, linewidth=0.6)
-            name, colour = rule_name(rule), styles[rule].colour
-            row[0].set_ylabel(name, color=colour, weight="bold", fontsize=8)
-            if remarks and rule in remarks:
+            # options on a line of their own, or they run into the next row
+            name = rule_name(rule).replace(" (", "\n(")
+            colour = styles[rule].colour
+            row[0].set_ylabel(name, color=colour, weight="bold", fontsize=7.5)
+            if rule in remarks:
                 row[-1].yaxis.set_label_position("right")
                 row[-1].set_ylabel(
                     remarks[rule], fontsize=7.5, rotation=0, ha="left", va="center"

@@ -63,7 +63,7 @@ class Series:
 
     @property
     def name(self) -> str:
-        """What a legend calls it."""
+        """The name in a legend."""
         trunks = f", trunks {self.trunk_set}" if self.trunk_set else ""
         return f"window {thousands(self.window_transitions)}{trunks}"
 

@@ -30,8 +30,10 @@ from fallow.views.plotting import (
 from fallow.views.rule_styles import rule_styles
 
 CURVE_HEIGHT_IN = 2.7
+HEADROOM = 1.06
+"""Of the highest value, where the vertical axis ends."""
 CHANGED = "changed body"
-"""What the shaded intervals are called."""
+"""The label of the shaded intervals."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +116,18 @@ def curve_figure(
         if condition is not None:
             draw_change(axes, condition, last)
         axes.set(xlabel="frames since the branch point", ylabel=label)
-        axes.set(xlim=(0, last * 1.02 or 1), ylim=(0, most))
+        axes.set(xlim=(0, last * 1.02 or 1), ylim=(0, most or _top(curves)))
         axes.xaxis.set_major_formatter(FuncFormatter(thousands))
         axes.yaxis.set_major_locator(MaxNLocator(5))
         legend_above(figure, axes, columns=3)
         return figure
+
+
+def _top(curves: Sequence[Curve]) -> float | None:
+    """Where an axis ends, so that no mark is cut; None where nothing is above 0."""
+    ends = [c.mean + np.nan_to_num(c.error) for c in curves if len(c.mean)]
+    highest = max((float(end.max()) for end in ends), default=0.0)
+    return HEADROOM * highest if highest > 0 else None
 
 
 def _hover_texts(curve: Curve) -> list[tuple[int, float, str]]:
@@ -171,7 +180,7 @@ def rows_by_setting(study: StudyResults) -> list[tuple[Setting, str, list[Result
 
 
 def _named(setting: Setting, among: Sequence[Setting]) -> str:
-    """Its condition, and whatever else differs among the settings of the study."""
+    """Its condition, and all else that differs among the settings of the study."""
     parts = [condition_name(setting.condition)]
     for name in ("task", "agent", "preset", "trunk_set"):
         value = getattr(setting, name)
