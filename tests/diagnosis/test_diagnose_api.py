@@ -145,11 +145,7 @@ def test_every_decision_is_valid_json(
     log = example(Example(tuple(gains), places, 8 * len(gains) + 8, 6, n_joints), seed)
     if constant:
         log = replace(log, velocity=np.round(log.velocity))
-    try:
-        found = diagnose_log(log, stale_by=stale_by)
-    except FallowError as error:
-        assert "changed its sign" in str(error)
-        return
+    found = diagnose_log(log, stale_by=stale_by)
     content = strict(dumps([found]))
     assert content == as_json(found) == found.to_dict()
     assert strict(dumps([found, found])) == [content, content]

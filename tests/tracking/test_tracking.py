@@ -184,6 +184,14 @@ def test_a_dead_joint_is_named() -> None:
     assert np.abs(updates[-1].gain - DEAD).max() < 0.1
 
 
+@pytest.mark.parametrize("gain", [-FULL, np.array([1.0, -1.0, 1.0])])
+def test_a_reversed_actuator_has_a_gain_below_0(gain) -> None:
+    tracker, updates = run([FULL] * 20 + [gain] * 12 + [FULL] * 6)
+    assert tracker.labels().tolist() == [0] * 20 + [1] * 12 + [0] * 6
+    assert np.abs(updates[31].gain - gain).max() < 0.1
+    assert (updates[31].gain_low < gain).all() and (gain < updates[31].gain_high).all()
+
+
 def test_a_damping_is_unexplained_and_recognised() -> None:
     drags = [0.0] * 20 + [0.5] * 8 + [0.0] * 8 + [0.5] * 8
     tracker, updates = run([FULL] * 44, drags)

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fallow.core.errors import FallowError
-from fallow.diagnosis.actuator import Response, joint_medians, response_of
+from fallow.diagnosis.actuator import Response, response_of
 from fallow.diagnosis.loss import interval_of, magnitude, resampled_magnitudes
 from fallow.diagnosis.segments import Segment, require_episodes, segments_of
 from fallow.logs.log import Log
@@ -22,11 +21,6 @@ AUC_GATE = 0.87
 MAGNITUDE_GATE = 0.40
 AUC_NEAR = 0.05
 """Within this of its gate the AUC makes a close call."""
-MOST_LOST = 1.1
-"""The largest plausible m_hat. A dead actuator loses 1, and coupling between
-joints leaves it a response of either sign; beyond that the sign has changed."""
-MOST_NAMED = 4
-"""Actuators that an error names."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +105,7 @@ def decide(
     """Response, segments, labels, AUC, m_hat and the decision, from a log alone.
 
     Raises:
-        FallowError: too few episodes, no actions, or a mean response that changed its
-            sign.
+        FallowError: too few episodes, or no actions.
     """
     require_episodes(log.n_episodes)
     response = response_of(log, variant)
@@ -123,8 +116,6 @@ def decide(
     heard = response.heard
     fresh_k, stale_k = response.mean[heard & ~stale], response.mean[heard & stale]
     lost = magnitude(fresh_k, stale_k)
-    if lost is not None and lost > MOST_LOST:
-        raise _sign_changed(log, response, stale, lost)
     resampled = resampled_magnitudes(fresh_k, stale_k)
     return Decision(
         response=response,
@@ -139,28 +130,4 @@ def decide(
         share_beyond=float((resampled >= MAGNITUDE_GATE).mean())
         if resampled.size
         else None,
-    )
-
-
-def _sign_changed(
-    log: Log, response: Response, stale: np.ndarray, lost: float
-) -> FallowError:
-    """The error for a mean response whose sign differs before and after."""
-    heard = response.heard
-    sides = [heard & stale, heard & ~stale]
-    before, now = (float(np.median(response.mean[side])) for side in sides)
-    joint_before, joint_now = (joint_medians(response.joint[s]) for s in sides)
-    flipped = [
-        f"'{name}' ({was:.3g} to {came:.3g})"
-        for name, was, came in zip(log.actuators, joint_before, joint_now, strict=True)
-        if was * came < 0
-    ]
-    where = f", in {', '.join(flipped[:MOST_NAMED])}" if flipped else ""
-    if len(flipped) > MOST_NAMED:
-        where += f" and {len(flipped) - MOST_NAMED} more"
-    return FallowError(
-        f"the mean response to actions changed its sign, from K = {before:.3g} to "
-        f"{now:.3g}{where}, so m_hat is {lost:.2f}, and more than 1 cannot be lost; a "
-        "column belongs to another joint or has the opposite sign: choose the columns "
-        "with --velocity and --action"
     )

@@ -29,8 +29,8 @@ CAVEAT = (
     "so look at the traces before you discard data."
 )
 SIGN = (
-    "A response changes its sign if a column is wrong (--velocity, --action), or if "
-    "the policy starts to follow the joint's velocity."
+    "A response changes its sign if an actuator is reversed, if a column is wrong "
+    "(--velocity, --action), or if the policy starts to follow the joint's velocity."
 )
 HIDDEN = (
     "Its gate reads the mean over joints, which hides the loss of a single joint and "

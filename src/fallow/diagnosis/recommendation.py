@@ -4,11 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fallow.diagnosis.decision import MOST_LOST
 from fallow.diagnosis.joints import JointResponse
 from fallow.diagnosis.pipeline import Diagnosis
 from fallow.diagnosis.segments import Segment
 from fallow.replay.staleness import interval_auc
+
+MOST_LOST = 1.1
+"""The largest share of a response that can be lost. A dead actuator loses 1, and
+coupling between joints leaves it a response of either sign; beyond that the sign has
+changed."""
 
 
 def recommendation(diagnosis: Diagnosis) -> str:

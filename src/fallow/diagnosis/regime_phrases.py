@@ -70,8 +70,13 @@ def lost(regime: SeenRegime, actuators: Sequence[str]) -> str:
 
 
 def loss(regime: SeenRegime, joint: int) -> str:
-    """`lost 48 % (31 to 60)` of one actuator's gain, or `grew by` so much."""
+    """`lost 48 % (31 to 60)` of one actuator's gain, or `grew by` so much.
+
+    Of a reversed one `reversed, gain -0.97 (-1.04 to -0.91)`.
+    """
     gain, low, high = (x[joint] for x in (regime.gain, regime.low, regime.high))
+    if gain < 0:
+        return f"reversed, gain {gain:.2f} ({low:.2f} to {high:.2f})"
     ends = (1 - high, 1 - low) if gain <= 1 else (low - 1, high - 1)
     within = "" if low == high else f" ({100 * ends[0]:.0f} to {100 * ends[1]:.0f})"
     verb = "lost" if gain <= 1 else "grew by"

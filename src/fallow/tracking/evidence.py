@@ -86,4 +86,4 @@ class Spread:
 
 def units(gain: np.ndarray) -> np.ndarray:
     """(d,) units in which deviations from gains are compared."""
-    return np.asarray(np.maximum(gain, MIN_UNIT))
+    return np.asarray(np.maximum(np.abs(gain), MIN_UNIT))

@@ -17,6 +17,9 @@ PARAMETER_COST = 3.0
 SIMPLE_SHARE = 0.7
 """Of a better score that a simpler explanation must reach to be preferred."""
 MAX_GAIN = 5.0
+REVERSED = -0.5
+"""A gain at or below this is that of a reversed actuator; above it, up to 0, it counts
+as dead."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +62,16 @@ def explain(evidence: Evidence, base: np.ndarray) -> Explanation:
     of their score.
     """
     best = max(simple(evidence, base), key=lambda e: e.score)
-    free = _scored(evidence, base, _free_gains(evidence, base), "free", len(base))
+    gains = np.maximum(_free_gains(evidence, base), 0.0)
+    free = _scored(evidence, base, gains, "free", len(base))
     return free if best.score < SIMPLE_SHARE * free.score else best
 
 
 def _scored(
     evidence: Evidence, base: np.ndarray, gain: np.ndarray, kind: str, n_free: int = 1
 ) -> Explanation:
-    gain = np.clip(gain, 0.0, MAX_GAIN)
+    gain = np.clip(gain, -MAX_GAIN, MAX_GAIN)
+    gain = np.where(gain <= REVERSED, gain, np.maximum(gain, 0.0))
     gained = float(evidence.log_likelihood(gain) - evidence.log_likelihood(base))
     return Explanation(gain, gained - PARAMETER_COST * (n_free - 1), kind)
 

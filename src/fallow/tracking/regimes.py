@@ -34,7 +34,8 @@ class KnownRegime:
             return self.gain.copy(), self.gain.copy()
         unit = np.maximum(units(self.base), units(self.gain))
         width = 1.96 * unit * np.sqrt(np.diag(spread.covariance))
-        return np.maximum(self.gain - width, 0.0), self.gain + width
+        low, high = self.gain - width, self.gain + width
+        return np.where(self.gain < 0, low, np.maximum(low, 0.0)), high
 
 
 def mismatch(a: KnownRegime, b: KnownRegime) -> float:
