@@ -14,6 +14,7 @@ from fallow.diagnosis import Example, decide, example
 from fallow.diagnosis.truth import decision_delay, location_error, n_false
 from fallow.dynamics import EPISODE_FRAMES, Worlds
 from fallow.logs import Header, HistoryWriter, Recorder, read_history
+from fallow.logs.compact import compact
 from fallow.logs.joining import joined, read_joined
 from fallow.report.selector_table import (
     decisions_table,
@@ -99,6 +100,9 @@ def test_real_worlds_that_go_on_make_one_clock(tmp_path: Path, random) -> None:
     assert log.regime.tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
     assert log.gain[:, 0].tolist() == [1.0] * 6 + [0.5] * 2
     assert log.notes == ()
+    small = read_joined(compact(paths[0], tmp_path / "small.fallow"), paths[1])
+    np.testing.assert_array_equal(small.regime, log.regime)
+    np.testing.assert_allclose(small.velocity, log.velocity, rtol=1e-3, atol=1e-3)
 
 
 def test_histories_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:

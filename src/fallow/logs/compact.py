@@ -8,7 +8,7 @@ import numpy as np
 from fallow.core import files
 from fallow.core.errors import FallowError
 from fallow.core.records import Episode
-from fallow.logs.history import Header, HistoryWriter, read_history
+from fallow.logs.history import Header, History, HistoryWriter, read_history
 
 TYPE = "float16"
 
@@ -39,13 +39,29 @@ def compact(source: str | Path, target: str | Path) -> Path:
     return target
 
 
-def _header(header: Header, columns: list[int]) -> Header:
+def with_columns(history: History, columns: list[int]) -> History:
+    """A history that has some columns of its observations only, by index.
+
+    Driven velocities must be among them.
+    """
+    episodes = tuple(
+        dataclasses.replace(episode, observation=episode.observation[:, columns])
+        for episode in history.episodes
+    )
+    header = _selected(history.header, columns)
+    return History(header, episodes, history.damage)
+
+
+def _selected(header: Header, columns: list[int]) -> Header:
     return dataclasses.replace(
         header,
         columns=tuple(header.columns[column] for column in columns),
         actuator_velocity=tuple(columns.index(c) for c in header.actuator_velocity),
-        observation_type=TYPE,
     )
+
+
+def _header(header: Header, columns: list[int]) -> Header:
+    return dataclasses.replace(_selected(header, columns), observation_type=TYPE)
 
 
 def _episode(episode: Episode, columns: list[int]) -> Episode:

@@ -5,6 +5,7 @@ from pathlib import Path
 from fallow.core.errors import FallowError
 from fallow.logs.assemble import assemble
 from fallow.logs.columns import Columns
+from fallow.logs.compact import with_columns
 from fallow.logs.history import Header, History, read_history
 from fallow.logs.log import Log
 from fallow.logs.readers.history import table_of
@@ -22,6 +23,8 @@ SHARED = (
 def joined(trunk: History, branch: History) -> History:
     """The trunk's episodes, then the branch's, under the branch's header.
 
+    If one was compacted, only columns that both have are left.
+
     Raises:
         FallowError: the two were not recorded alike, or the trunk's is damaged.
     """
@@ -29,6 +32,7 @@ def joined(trunk: History, branch: History) -> History:
         raise FallowError(
             f"a branch cannot continue from a damaged trunk: {trunk.damage}"
         )
+    trunk, branch = _common(trunk, branch), _common(branch, trunk)
     for name in SHARED:
         _check_alike(name, trunk.header, branch.header)
     return History(branch.header, trunk.episodes + branch.episodes, branch.damage)
@@ -45,6 +49,15 @@ def read_joined(
     whole = joined(read_history(trunk), read_history(branch))
     cut = History(whole.header, whole.episodes[:most_episodes], whole.damage)
     return assemble(table_of(cut, str(branch)), Columns())
+
+
+def _common(history: History, other: History) -> History:
+    """A history without the columns that another one has not."""
+    names, header = other.header.columns, history.header
+    kept = [i for i, name in enumerate(header.columns) if name in names]
+    if len(kept) == len(header.columns) or not {*header.actuator_velocity} <= {*kept}:
+        return history
+    return with_columns(history, kept)
 
 
 def _check_alike(name: str, trunk: Header, branch: Header) -> None:
