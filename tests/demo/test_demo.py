@@ -1,5 +1,6 @@
 """The demos show what they say: the walker's, and the words of the paired study."""
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -14,9 +15,15 @@ from fallow.core.records import Branch
 from fallow.core.results import ResultRow, read_results, write_results
 from fallow.demo.claims import CLAIMS, claim_sentences
 from fallow.demo.phrases import TIMES_RANDOM, random_return, trunk_sentences
-from fallow.demo.recorded import TITLE, recorded_study
+from fallow.demo.recorded import OTHER_SEEDS, TABLE2, TITLE, recorded_study
 from fallow.demo.shipped import SHIPPED, copy_shipped
-from fallow.demo.study import LIVE, report_lines, run_demo, write_demo_page
+from fallow.demo.study import (
+    LIVE,
+    demo_plan,
+    report_lines,
+    run_demo,
+    write_demo_page,
+)
 from fallow.demo.walker import simulate
 from fallow.dynamics import Condition
 from fallow.dynamics.tasks import ACTION_REPEAT
@@ -65,7 +72,7 @@ PLAN = Plan(
 
 def test_the_recorded_study_shows_the_finding() -> None:
     """Keeping all is beaten, forgetting is, and adaptive loses nowhere."""
-    recorded = recorded_study()
+    recorded = recorded_study(TABLE2)
     assert recorded is not None and recorded.seeds == (0, 1, 2, 3, 4)
     lines = headlines(findings(recorded))
     assert "Gain reduction: Adaptive +146, " in lines[0] and "both clear" in lines[0]
@@ -79,15 +86,34 @@ def test_the_recorded_study_shows_the_finding() -> None:
 
 
 def test_the_recorded_findings_are_there_before_anything_runs(tmp_path: Path) -> None:
-    recorded = recorded_study()
+    recorded = recorded_study(TABLE2)
     assert recorded is not None
     first = report_lines(TITLE, recorded)
-    assert list(islice(run_demo(tmp_path / "demo"), 5)) == list(islice(first, 5))
+    assert list(islice(run_demo(tmp_path / "demo", demo_plan()), 5)) == list(
+        islice(first, 5)
+    )
     assert not list(tmp_path.iterdir())
 
 
+def test_other_seeds_are_the_same_study() -> None:
+    plan = demo_plan("10-12")
+    assert plan.seeds == (10, 11, 12)
+    assert replace(plan, seeds=demo_plan().seeds) == STUDIES["demo"]
+    assert not {t.id for t in plan.trunks()} & {t.id for t in demo_plan().trunks()}
+
+
+def test_the_claims_are_shown_on_other_seeds() -> None:
+    others = recorded_study(OTHER_SEEDS)
+    assert others is not None and others.plan is not None
+    assert replace(others.plan, seeds=demo_plan().seeds) == demo_plan()
+    assert not {*others.plan.seeds} & {*demo_plan().seeds}
+    sentences = list(claim_sentences(others))
+    assert len(sentences) == len(CLAIMS)
+    assert all(sentence.startswith("Shown: ") for sentence in sentences)
+
+
 def test_the_page_labels_what_is_recorded(tmp_path: Path, only_svg) -> None:
-    recorded = recorded_study()
+    recorded = recorded_study(TABLE2)
     assert recorded is not None
     live = read_study_results(
         made_up.folder(tmp_path / "live", made_up.rows(made_up.table1()))

@@ -22,6 +22,8 @@ class DemoCommand:
 
     out: Path | None = None
     """Folder for all of it; runs/demo, or runs/walker, unless given."""
+    seeds: str | None = None
+    """Other seeds than those shipped, e.g. 10-12; their agents are trained first."""
     walker: bool = False
     """Only watch a scripted walker: one picture, two lines."""
     seed: int = 0
@@ -43,9 +45,18 @@ class DemoCommand:
         need_jax()
 
         from fallow.agents.compiling import keep_compiled
-        from fallow.demo.study import run_demo
+        from fallow.demo.study import demo_plan, run_demo
 
         keep_compiled()
-        command = "fallow demo" + (f" --out {self.out}" if self.out else "")
-        with resume_hint(command):
-            yield from run_demo(self.out or Path("runs/demo"))
+        plan = demo_plan(self.seeds)
+        folder = self.out or Path(
+            "runs/demo" + (f"-{self.seeds}" if self.seeds else "")
+        )
+        with resume_hint(self._command()):
+            yield from run_demo(folder, plan)
+
+    def _command(self) -> str:
+        """The command that continues this one."""
+        given = {"--seeds": self.seeds, "--out": self.out}
+        options = [f"{name} {value}" for name, value in given.items() if value]
+        return " ".join(["fallow demo", *options])

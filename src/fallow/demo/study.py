@@ -7,9 +7,16 @@ from pathlib import Path
 from rich.text import Text
 
 from fallow.console.study import StudyView
+from fallow.core import options
 from fallow.demo.claims import claim_sentences
 from fallow.demo.phrases import plan_sentence, trunk_sentences
-from fallow.demo.recorded import TITLE, recorded_study
+from fallow.demo.recorded import (
+    OTHER_SEEDS,
+    OTHER_SEEDS_TITLE,
+    TABLE2,
+    TITLE,
+    recorded_study,
+)
 from fallow.demo.shipped import copy_shipped
 from fallow.report.findings import findings
 from fallow.report.page import write_page
@@ -24,13 +31,18 @@ LIVE = "Live: this machine, a small agent, few seeds"
 TRAINED_BY = "tools/demo_trunks.py"
 
 
-def run_demo(folder: Path, plan: Plan | None = None) -> Iterator[str | Text]:
-    """Report the recorded study, then run the study `demo`, or another, and report it.
+def demo_plan(seeds: str | None = None) -> Plan:
+    """The study `demo`, or the same with other seeds, e.g. `10-12`."""
+    plan = STUDIES["demo"]
+    return plan if seeds is None else replace(plan, seeds=tuple(options.seeds(seeds)))
+
+
+def run_demo(folder: Path, plan: Plan) -> Iterator[str | Text]:
+    """Report the recorded study, then run the live one and report it.
 
     Yields lines to print, headlines in bold.
     """
-    plan = STUDIES["demo"] if plan is None else plan
-    recorded = recorded_study()
+    recorded = recorded_study(TABLE2)
     if recorded is not None:
         yield from report_lines(TITLE, recorded)
     yield f"{LIVE}; some minutes on two cores. {plan_sentence(plan)}"
@@ -45,8 +57,17 @@ def run_demo(folder: Path, plan: Plan | None = None) -> Iterator[str | Text]:
     yield from trunk_sentences(plan, study.folder)
     yield from sentences(findings(live))
     yield ""
-    yield from (Text(line, style="bold") for line in claim_sentences(live))
+    yield from claim_lines(live)
+    others = recorded_study(OTHER_SEEDS)
+    if others is not None and plan == demo_plan():
+        yield f"{OTHER_SEEDS_TITLE}:"
+        yield from claim_lines(others)
     yield f"Page: {write_demo_page(live, recorded)}"
+
+
+def claim_lines(study: StudyResults) -> Iterator[Text]:
+    """What a study shows of the demo's claims, in bold."""
+    return (Text(line, style="bold") for line in claim_sentences(study))
 
 
 def report_lines(title: str, study: StudyResults) -> Iterator[str | Text]:

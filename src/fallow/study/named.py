@@ -208,7 +208,8 @@ def part(plan: Plan, seeds: Sequence[int]) -> Plan:
         if seed not in plan.seeds:
             known = ", ".join(str(one) for one in plan.seeds)
             raise FallowError(
-                f"study '{plan.name}' has no seed {seed}; its seeds are {known}"
+                f"study '{plan.name}' has no seed {seed}; its seeds are {known}. For "
+                "others, run a copy of its plan.json with other seeds"
             )
     return dataclasses.replace(plan, seeds=tuple(seeds))
 
