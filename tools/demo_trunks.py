@@ -5,13 +5,14 @@ them, with histories compacted as by `fallow study share`. On two cores it takes
 minutes.
 """
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
 
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.progress import Progress
-from fallow.demo.shipped import SHIPPED
+from fallow.demo.shipped import SHIPPED, pack
 from fallow.logs.compact import compact
 from fallow.study.named import STUDIES
 from fallow.study.trunks import HISTORY, ensure_trunks
@@ -25,11 +26,13 @@ def main() -> None:
         store = Path(folder)
         ensure_trunks(plan, plan.trunks(), store, report)
         shutil.rmtree(SHIPPED, ignore_errors=True)
+        SHIPPED.mkdir()
         for trunk in plan.trunks():
-            source, target = store / trunk.id, SHIPPED / trunk.id
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns(HISTORY))
-            compact(source / HISTORY, target / HISTORY)
-    size = sum(path.stat().st_size for path in SHIPPED.rglob("*"))
+            history = store / trunk.id / HISTORY
+            compact(history, history.with_suffix(".compact"))
+            os.replace(history.with_suffix(".compact"), history)
+            pack(history.parent)
+    size = sum(path.stat().st_size for path in SHIPPED.iterdir())
     print(f"{SHIPPED}: {len(plan.trunks())} trunks, {size / 1e6:.1f} MB")
 
 

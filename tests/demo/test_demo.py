@@ -16,7 +16,7 @@ from fallow.core.results import ResultRow, read_results, write_results
 from fallow.demo.claims import CLAIMS, claim_sentences
 from fallow.demo.phrases import TIMES_RANDOM, random_return, trunk_sentences
 from fallow.demo.recorded import OTHER_SEEDS, TABLE2, TITLE, recorded_study
-from fallow.demo.shipped import SHIPPED, copy_shipped
+from fallow.demo.shipped import SHIPPED, unpack_shipped
 from fallow.demo.study import (
     LIVE,
     demo_plan,
@@ -217,18 +217,16 @@ def test_a_study_that_tests_no_claim_has_none(tmp_path: Path) -> None:
 
 def test_the_shipped_trunks_are_those_of_the_study() -> None:
     """A changed recipe needs new trunks: `python tools/demo_trunks.py`."""
-    shipped = {folder.name for folder in SHIPPED.iterdir()}
-    assert shipped == {trunk.id for trunk in STUDIES["demo"].trunks()}
-    files = [path for path in SHIPPED.rglob("*") if path.is_file()]
-    assert max(path.stat().st_size for path in files) < 1e6
-    assert sum(path.stat().st_size for path in files) < 6e6
+    sizes = {path.name: path.stat().st_size for path in SHIPPED.iterdir()}
+    assert set(sizes) == {f"{trunk.id}.zip" for trunk in STUDIES["demo"].trunks()}
+    assert max(sizes.values()) < 1e6 and sum(sizes.values()) < 6e6
 
 
 def test_a_shipped_trunk_is_whole_and_trained(tmp_path: Path) -> None:
     """Checksums hold, its replay is full, and it goes on as the trunk of a branch."""
     plan = STUDIES["demo"]
-    assert copy_shipped(plan, tmp_path) == [trunk.id for trunk in plan.trunks()]
-    assert copy_shipped(plan, tmp_path) == []  # what is there stays
+    assert unpack_shipped(plan, tmp_path) == [trunk.id for trunk in plan.trunks()]
+    assert unpack_shipped(plan, tmp_path) == []  # what is there stays
     first = plan.branches()[0]
     agent = build_agent(first.task, first.agent, first.preset)
     branches = [
@@ -248,4 +246,4 @@ def test_a_shipped_trunk_is_whole_and_trained(tmp_path: Path) -> None:
 
 
 def test_a_plan_of_other_trunks_gets_none(tmp_path: Path) -> None:
-    assert copy_shipped(PLAN, tmp_path) == [] and not list(tmp_path.iterdir())
+    assert unpack_shipped(PLAN, tmp_path) == [] and not list(tmp_path.iterdir())

@@ -311,7 +311,11 @@ def test_a_killed_follower_saves_its_state(
 ) -> None:
     """A connection that is gone ends like Ctrl-C."""
     path, state = log_files.write("history", log, tmp_path), tmp_path / "state"
-    process = follow(path, "--follow", "--state", state)
+    process = follow(
+        path,
+        *("--follow", "--state", state),
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # under nohup, too
+    )
     while not process.stdout.readline().startswith("episode 25"):
         pass
     process.send_signal(number)

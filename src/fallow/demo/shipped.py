@@ -1,7 +1,7 @@
 """Trunks that come with the package, so that the demo's minutes go into branches.
 
-`tools/demo_trunks.py` trains them. They lie in `trunks/<id>/` as in a study's store, by
-the id that their recipe hashes to, so a changed recipe does not find them.
+`tools/demo_trunks.py` trains them. Each is one archive, `trunks/<id>.zip`, of a trunk as
+in a study's store. The id hashes its recipe, so a changed recipe does not find it.
 """
 
 import os
@@ -13,19 +13,21 @@ from fallow.study.plan import Plan
 SHIPPED = Path(__file__).parent / "trunks"
 
 
-def copy_shipped(plan: Plan, store: Path) -> list[str]:
-    """Copy the shipped trunks of a plan that a store has not; returns their ids.
+def pack(trunk: Path) -> Path:
+    """Write the archive of a trunk's folder; returns its path."""
+    return Path(shutil.make_archive(str(SHIPPED / trunk.name), "zip", trunk))
 
-    Copied, not linked: what a study does to its trunks must not reach the package.
-    """
-    copied = []
+
+def unpack_shipped(plan: Plan, store: Path) -> list[str]:
+    """Unpack the shipped trunks of a plan that a store has not; returns their ids."""
+    unpacked = []
     for trunk in plan.trunks():
-        source, target = SHIPPED / trunk.id, store / trunk.id
-        if not source.is_dir() or target.is_dir():
+        archive, target = SHIPPED / f"{trunk.id}.zip", store / trunk.id
+        if not archive.is_file() or target.is_dir():
             continue
         part = store / f"{trunk.id}.part"
-        shutil.rmtree(part, ignore_errors=True)  # of a copy that was cut off
-        shutil.copytree(source, part)
+        shutil.rmtree(part, ignore_errors=True)  # of a command that was stopped
+        shutil.unpack_archive(archive, part)
         os.replace(part, target)
-        copied.append(trunk.id)
-    return copied
+        unpacked.append(trunk.id)
+    return unpacked

@@ -17,7 +17,7 @@ from fallow.demo.recorded import (
     TITLE,
     recorded_study,
 )
-from fallow.demo.shipped import copy_shipped
+from fallow.demo.shipped import unpack_shipped
 from fallow.report.findings import findings
 from fallow.report.page import write_page
 from fallow.report.phrases import headline_note, headlines, sentences
@@ -47,7 +47,7 @@ def run_demo(folder: Path, plan: Plan) -> Iterator[str | Text]:
         yield from report_lines(TITLE, recorded)
     yield f"{LIVE}; some minutes on two cores. {plan_sentence(plan)}"
     store = folder.absolute().parent / "trunks"
-    if copy_shipped(plan, store):
+    if unpack_shipped(plan, store):
         yield f"The trunks come with Fallow, trained by {TRAINED_BY}."
     with StudyView(folder) as view:
         study = run_study(plan, folder, view, trunks=store)

@@ -117,7 +117,7 @@ _add(
         ("passive", "reset"),
     ),
     preset="tiny:batch=32",
-    seeds=(4, 5, 6),
+    seeds=(4, 5, 6, 7, 8),
     trunk_frames=20_000,
     branch_frames=5_000,
     shift_frame=0,
@@ -125,7 +125,7 @@ _add(
     n_episodes=1,
     save_frames=5_000,
     capacity_transitions=20_000,
-    seeds_per_fleet=3,  # so that little is compiled
+    seeds_per_fleet=5,  # so that little is compiled
 )
 
 
