@@ -119,11 +119,11 @@ _add(
     preset="tiny:batch=32",
     seeds=(4, 5, 6, 7, 8),
     trunk_frames=20_000,
-    branch_frames=5_000,
+    branch_frames=4_000,
     shift_frame=0,
-    evaluate_frames=1_000,
+    evaluate_frames=2_000,
     n_episodes=1,
-    save_frames=5_000,
+    save_frames=4_000,
     capacity_transitions=20_000,
     seeds_per_fleet=5,  # so that little is compiled
 )
