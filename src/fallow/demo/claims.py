@@ -43,6 +43,12 @@ CLAIMS = (
         "adaptive",
         "passive",
     ),
+    Claim(
+        "Where the old body returns, that rule does not forget",
+        "recurring",
+        "adaptive",
+        "reset",
+    ),
 )
 
 

@@ -17,8 +17,8 @@ TITLE = (
     "seeds 0 to 4"
 )
 OTHER_SEEDS_TITLE = (
-    "Recorded, not on this machine: this study on seeds 10 to 19 (fallow demo --seeds "
-    "10-19; their training included, 10 minutes on two cores)"
+    "Recorded, not on this machine: this study on seeds 20 to 29 (fallow demo --seeds "
+    "20-29; their training included, 10 minutes on two cores)"
 )
 
 

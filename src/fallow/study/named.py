@@ -107,14 +107,8 @@ _add(
     Cell(
         "cartpole-swingup",
         "tdmpc",
-        ("reversal",),
+        ("reversal", "recurring:period_frames=1000"),
         ("passive", "reset", "adaptive:kappa_transitions=50"),
-    ),
-    Cell(
-        "cartpole-swingup",
-        "tdmpc",
-        ("recurring:period_frames=1000",),
-        ("passive", "reset"),
     ),
     preset="tiny:batch=32",
     seeds=(4, 5, 6, 7, 8),
