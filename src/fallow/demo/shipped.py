@@ -1,7 +1,7 @@
 """Trunks that come with the package, so that the demo's minutes go into branches.
 
-`tools/demo_trunks.py` trains them. Each is one archive, `trunks/<id>.zip`, of a trunk as
-in a study's store. The id hashes its recipe, so a changed recipe does not find it.
+`tools/demo_trunks.py` trains them. Each is one archive, `trunks/<id>.zip`, of a trunk
+as in a study's store. The id hashes its recipe, so a changed recipe does not find it.
 """
 
 import os
