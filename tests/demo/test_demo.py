@@ -153,9 +153,9 @@ def test_a_random_policy_is_as_bad_as_the_suite_says() -> None:
 
 
 def test_the_demo_is_what_the_readme_promises() -> None:
-    """A small task, three seeds, lasting and recurring change, every claim tested."""
+    """A small task, five seeds, lasting and recurring change, every claim tested."""
     plan = STUDIES["demo"]
-    assert plan.preset.startswith("tiny") and len(plan.seeds) >= 3
+    assert plan.preset.startswith("tiny") and len(plan.seeds) >= 5
     schedules = {Condition.parse(text).schedule_name for text in plan.conditions}
     rules = {Rule.parse(text).name for text in plan.rules}
     assert schedules == {claim.schedule for claim in CLAIMS}
@@ -170,6 +170,7 @@ RETURNS = {  # J of three seeds; mean and half width of the interval of a gap by
     ("reversal", "adaptive"): (90.0, 110.0, 130.0),  # +10, 49.7
     ("recurring", "passive"): (500.0, 510.0, 520.0),
     ("recurring", "reset"): (600.0, 610.0, 620.0),
+    ("recurring", "adaptive"): (700.0, 710.0, 720.0),
 }
 
 
@@ -182,7 +183,7 @@ def claims_of(tmp_path: Path, returns: dict) -> list[str]:
 
 
 def test_a_claim_is_shown_only_where_its_interval_leaves_0_out(tmp_path: Path) -> None:
-    pays, _, forgets = claims_of(tmp_path, RETURNS)
+    pays, _, forgets, remembers = claims_of(tmp_path, RETURNS)
     assert pays == (
         "Shown: After a change for good, forgetting beats keeping all (Reset-once less "
         "Passive +100, 95 % interval 75 to 125)."
@@ -192,17 +193,19 @@ def test_a_claim_is_shown_only_where_its_interval_leaves_0_out(tmp_path: Path) -
         "Adaptive less Passive +10, 95 % interval -40 to 60; it contains 0, "
         "2 of 3 seeds are above 0" in forgets
     )
+    assert remembers.startswith("Shown: Where the old body returns, that rule does not")
+    assert "Adaptive less Reset-once +100, " in remembers
 
 
 def test_what_contradicts_a_claim_is_said(tmp_path: Path) -> None:
-    _, keeps, _ = claims_of(tmp_path, RETURNS)
+    _, keeps, *_ = claims_of(tmp_path, RETURNS)
     assert keeps.startswith("The opposite came out: Where the old body returns")
     assert "Passive less Reset-once -100" in keeps
 
 
 def test_one_seed_shows_nothing(tmp_path: Path) -> None:
     lines = claims_of(tmp_path, {key: js[:1] for key, js in RETURNS.items()})
-    assert len(lines) == len(CLAIMS) == 3
+    assert len(lines) == len(CLAIMS) == 4
     assert all(line.startswith("Not shown: ") for line in lines)
     assert all("too few seeds" in line for line in lines)
 
@@ -223,7 +226,7 @@ def test_the_shipped_trunks_are_those_of_the_study() -> None:
 
 
 def test_a_shipped_trunk_is_whole_and_trained(tmp_path: Path) -> None:
-    """Checksums hold, its replay is full, and it goes on as the trunk of a branch."""
+    """Checksums hold, its replay is full, and it is the trunk of a branch."""
     plan = STUDIES["demo"]
     assert unpack_shipped(plan, tmp_path) == [trunk.id for trunk in plan.trunks()]
     assert unpack_shipped(plan, tmp_path) == []  # what is there stays
