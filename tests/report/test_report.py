@@ -191,6 +191,26 @@ def test_the_command_writes_opens_and_compares(
     assert run("report", tmp_path / "none")[0] == 2
 
 
+@pytest.mark.parametrize("more", [(), ("--also", "one"), ("--compare", "one")])
+def test_a_page_elsewhere_leaves_the_study_as_it_is(
+    tmp_path: Path,
+    run,
+    monkeypatch: pytest.MonkeyPatch,
+    more: tuple[str, ...],
+    only_svg,
+) -> None:
+    one = made_up.folder(tmp_path / "one", made_up.rows(made_up.PAIR))
+    before = sorted(one.rglob("*"))
+    monkeypatch.chdir(tmp_path)
+    code, out, error = run("report", one, *more, "--out", tmp_path / "page")
+    assert code == 0, error
+    (page,) = (tmp_path / "page").glob("*.html")
+    assert out.splitlines()[-1] == f"report: {page}"
+    assert sorted(one.rglob("*")) == before
+    links = set(re.findall(r'href="([^"#:]+(?:svg|csv|json))"', page.read_text()))
+    assert links and all((page.parent / link).is_file() for link in links)
+
+
 def test_two_studies_side_by_side(tmp_path: Path) -> None:
     one = made_up.folder(tmp_path / "one", made_up.rows(made_up.PAIR))
     swapped = [replace(level, mean=500 - level.mean) for level in made_up.PAIR]

@@ -21,6 +21,8 @@ class ReportCommand:
     """More studies to report together with it, e.g. the sweeps of one figure."""
     until: int | None = None
     """Leave out evaluations after this branch frame, to compare at equal length."""
+    out: Path | None = None
+    """Folder for the page, its figures and tables; the study's unless given."""
     tables: bool = False
     """Show the tables here as well."""
     open: bool = False
@@ -34,9 +36,9 @@ class ReportCommand:
         if self.tables:
             self._show_tables()
         if self.compare is None:
-            page = write_report(self.folder, self.until, track, self.also)
+            page = write_report(self.folder, self.until, track, self.also, self.out)
         else:
-            page = write_comparison(self.folder, self.compare, self.until)
+            page = write_comparison(self.folder, self.compare, self.until, self.out)
         print(f"report: {page}")
         if self.open:
             import webbrowser

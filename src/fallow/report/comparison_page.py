@@ -31,15 +31,18 @@ NOTES = (
 
 
 def write_comparison(
-    folder: str | Path, other: str | Path, until_frame: int | None = None
+    folder: str | Path,
+    other: str | Path,
+    until_frame: int | None = None,
+    out: Path | None = None,
 ) -> Path:
-    """Write `compare-OTHER.html` into the first study's folder.
+    """Write `compare-OTHER.html` into the first study's folder, or into `out`.
 
     Raises:
         FallowError: as `read_study_results` does, for one of them.
     """
     one, second = (read_study_results(path, until_frame) for path in (folder, other))
-    path = one.folder / f"compare-{file_name(second.name)}.html"
+    path = (out or one.folder) / f"compare-{file_name(second.name)}.html"
     return write_page(content_of(one, second), path)
 
 

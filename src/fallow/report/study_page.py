@@ -30,20 +30,23 @@ def write_report(
     until_frame: int | None = None,
     track: Track = untracked,
     also: Sequence[str | Path] = (),
+    out: Path | None = None,
 ) -> Path:
     """Write `report.html` into a study's folder, with its figures and tables beside it.
 
-    With `also` those studies are reported together with it, in `together/`.
+    With `also` those studies are reported together with it, in `together/`. With `out`
+    the page is in that folder, and links to no file of the study.
 
     Raises:
         FallowError: as `read_study_results` does, or studies that were not evaluated
             alike.
     """
     studies = [read_study_results(one, until_frame) for one in (folder, *also)]
-    if also:
-        content = replace(content_of(together(studies)), files=())
-        return write_page(content, studies[0].folder / TOGETHER / PAGE, track)
-    return write_page(content_of(studies[0]), studies[0].folder / PAGE, track)
+    place = studies[0].folder / TOGETHER if also else studies[0].folder
+    content = content_of(together(studies) if also else studies[0])
+    if also or out is not None:
+        content = replace(content, files=())
+    return write_page(content, (out or place) / PAGE, track)
 
 
 def content_of(study: StudyResults) -> PageContent:
