@@ -18,7 +18,7 @@ TITLE = (
 )
 OTHER_SEEDS_TITLE = (
     "Recorded, not on this machine: this study on seeds 20 to 29 (fallow demo --seeds "
-    "20-29; their training included, 10 minutes on two cores)"
+    "20-29; with their training 15 minutes of CPU time)"
 )
 
 
