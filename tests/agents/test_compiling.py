@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 from test_tdmpc_fleet import MICRO
 
 from fallow.agents import compiling
@@ -122,10 +123,11 @@ def test_a_kernel_does_not_say_where_its_sources_lie(folder, monkeypatch) -> Non
     """Or a program would be another one wherever they lie elsewhere."""
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     width = jnp.ones(16)
-    traced = jax.jit(partial(kernels.norm_silu, width, width, epsilon=1e-3)).trace(
-        x=jnp.ones((8, 16))
-    )
-    lowered = traced.lower(lowering_platforms=("cuda",)).as_text()
+    norm_silu = jax.jit(partial(kernels.norm_silu, width, width, epsilon=1e-3))
+    card = AbstractDevice("NVIDIA H200", num_cores=132, platform="gpu")
+    with use_abstract_mesh(AbstractMesh((), (), abstract_device=card)):
+        traced = norm_silu.trace(x=jnp.ones((8, 16)))
+        lowered = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "triton" in lowered
     assert ".py" not in lowered
 
