@@ -23,6 +23,9 @@ N_BRANCHES = {
 }
 
 
+STORED = sorted((Path(__file__).parents[2] / "results").rglob("*.toml"))
+
+
 @pytest.mark.parametrize("preset", ["paper", "lean"])
 @pytest.mark.parametrize("name", N_BRANCHES)
 def test_the_studies_of_the_paper(name: str, preset: str) -> None:
@@ -235,6 +238,12 @@ def test_a_study_is_run_again_from_its_plan(tmp_path) -> None:
     assert find_plan(str(path), seeds="3").seeds == (3,)
     with pytest.raises(FallowError, match="there is no study at"):
         find_plan(str(tmp_path / "lost" / "plan.json"))
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.parent.name)
+def test_a_stored_plan_can_be_run(path: Path) -> None:
+    """Those of studies that are left, too: names and numbers are checked on reading."""
+    assert read_toml(path).branches()
 
 
 def test_the_example_file_can_be_read() -> None:
