@@ -19,6 +19,7 @@ from fallow.diagnosis.recommendation import (
     recommendation,
     state,
 )
+from fallow.diagnosis.regimes import SeenRegime
 from fallow.logs.log import Log
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -220,6 +221,23 @@ def test_a_response_that_changes_its_sign(joints: list[int], variant: str) -> No
     assert "is reversed, if a column is wrong (--velocity, --action)" in advice(found)
     if len(joints) == 3:  # every K is negated, so twice of it was lost
         assert found.decision.magnitude.value == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("low", "explained", "word"),
+    [(0.4, True, "discard"), (-0.1, True, "check"), (0.4, False, "check")],
+)
+def test_a_policy_can_change_the_sign_of_a_response(
+    low: float, explained: bool, word: str
+) -> None:
+    """The tracker's gain says whether the actuator still pushes the same way."""
+    found = diagnose_log(negated(example(Example((1.0,), (), n_episodes=60)), [1], 30))
+    assert found.regimes is not None and found.regimes.in_force == 1
+    gain = np.full(3, 0.5)
+    regime = SeenRegime(1, gain, gain - 0.5 + low, gain + 0.1, explained=explained)
+    seen = (found.regimes.seen[0], regime)
+    vars(found)["regimes"] = replace(found.regimes, seen=seen)
+    assert recommendation(found) == word
 
 
 @pytest.mark.parametrize("n_joints", [1, 2, 6])

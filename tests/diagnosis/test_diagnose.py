@@ -20,6 +20,7 @@ from fallow.console import progress
 from fallow.diagnosis import Example, example
 from fallow.diagnosis.phrases import notes
 from fallow.diagnosis.pipeline import diagnose, diagnose_log
+from fallow.diagnosis.recommendation import recommendation, state
 from fallow.logs import HistoryWriter, read_history
 from fallow.logs.log import Log
 from fallow.logs.simulate import simulate
@@ -116,6 +117,21 @@ def test_the_terminal_has_a_table_and_advice(
         "Response is not gain",
     ):
         assert expected in words
+
+
+def test_the_example_is_a_walker_at_half_gain(run) -> None:
+    """A real learner: the policy changes the sign of one response, no gain has."""
+    path = Path(__file__).parents[2] / "examples" / "data" / "walker-gain.fallow"
+    found = diagnose(path)
+    assert found.regimes is not None and found.regimes.keep == ((28, 60),)
+    regime = found.regimes.regime(1)
+    assert (regime.low < 0.5).all() and (regime.high > 0.5).all()
+    assert "changed its sign" in [state(joint) for joint in found.joints]
+    assert recommendation(found) == "discard"
+    code, out, _ = run("track", path)
+    assert (
+        code == 0 and "episode 29: regime 1, new, since 28: all 6 actuators lost" in out
+    )
 
 
 def test_no_change_is_said_plainly(run, tmp_path: Path) -> None:

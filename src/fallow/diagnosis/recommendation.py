@@ -6,6 +6,7 @@ import numpy as np
 
 from fallow.diagnosis.joints import JointResponse
 from fallow.diagnosis.pipeline import Diagnosis
+from fallow.diagnosis.regimes import Regimes
 from fallow.diagnosis.segments import Segment
 from fallow.replay.staleness import interval_auc
 
@@ -19,9 +20,9 @@ def recommendation(diagnosis: Diagnosis) -> str:
     """`keep` all episodes, `discard` some, or `check` before you decide.
 
     It rests on the tracker: episodes of another regime than that in force are
-    discarded. `check` where the response of a joint changed its sign, or where the
-    tracker sees one regime and the response says that the old data should go. Without
-    a tracker, or in a log too short for it, it is `by_response`.
+    discarded. `check` where an actuator may be reversed, or where the tracker sees one
+    regime and the response says that the old data should go. Without a tracker, or in a
+    log too short for it, it is `by_response`.
     """
     found = diagnosis.regimes
     if found is None or not found.is_ready:
@@ -39,8 +40,8 @@ def by_response(diagnosis: Diagnosis) -> str:
 
     They disagree if the selector discards although the response did not change abruptly
     or is back where it was, if it keeps although a joint lost, between the older data
-    and the newer, as much as the gate asks of the mean, and if the response of a joint
-    changed its sign.
+    and the newer, as much as the gate asks of the mean, and if an actuator may be
+    reversed.
     """
     if reversed_joints(diagnosis):
         return "check"
@@ -76,8 +77,21 @@ def relative_range(segments: Sequence[Segment]) -> float:
 
 
 def reversed_joints(diagnosis: Diagnosis) -> bool:
-    """Whether the response of some joint changed its sign."""
-    return any(state(joint) == "changed its sign" for joint in diagnosis.joints)
+    """Whether the response of some joint changed its sign, and its gain may have.
+
+    A policy that adapts to a new body can change the sign of a response. The tracker
+    separates the two: the sign of a gain whose interval is above 0 did not change.
+    """
+    signs = [j for j in diagnosis.joints if state(j) == "changed its sign"]
+    return any(not _gain_is_positive(diagnosis.regimes, joint) for joint in signs)
+
+
+def _gain_is_positive(found: Regimes | None, joint: JointResponse) -> bool:
+    """Whether the tracker knows the gain of a joint in a changed body, and its sign."""
+    if found is None or not found.is_ready or not found.in_force:
+        return False
+    regime = found.regime(found.in_force)
+    return regime.explained and bool(regime.low[joint.index] > 0)
 
 
 def hidden_loss(diagnosis: Diagnosis) -> bool:
