@@ -75,7 +75,7 @@ def dreamer(checkout: Path, given: dict) -> Peer:
     config = merged(settings["defaults"], settings["dmc_proprio"])
     config |= {"device": given["device"], "num_actions": given["n_actuators"]}
     config["compile"] = config["compile"] and not given["eager"]
-    check("batch", (config["batch_size"], config["batch_length"]), given)
+    check_batch((config["batch_size"], config["batch_length"]), given)
     spaces = {name: torch.empty(n) for name, n in OBSERVATION.items()}
     spaces["image"] = torch.empty(1, 1, 3)
     agent = program.Dreamer(
@@ -133,7 +133,7 @@ def tdmpc(checkout: Path, given: dict) -> Peer:
     config = importlib.import_module("common.parser").parse_cfg(config)
     config.obs_shape = {"state": (sum(OBSERVATION.values()),)}
     config.action_dim, config.episode_length = given["n_actuators"], 500
-    check("batch", (config.batch_size, config.horizon + 1), given)
+    check_batch((config.batch_size, config.horizon + 1), given)
     torch.backends.cudnn.benchmark = True  # as its train.py sets them
     torch.set_float32_matmul_precision("high")
     with on_device(given["device"], program, "common.scale"):
@@ -178,12 +178,12 @@ def on_device(device: str, *modules: Any) -> contextlib.ExitStack:
     return stack
 
 
-def check(what: str, sizes: tuple, given: dict) -> None:
-    """That a batch of the peer is a batch of ours."""
-    if list(sizes) != given[what]:
+def check_batch(sizes: tuple[int, int], given: dict) -> None:
+    """That a batch of the peer is as large as one of ours: sequences and steps."""
+    if list(sizes) != given["batch"]:
         raise PeerError(
-            f"the peer's {what} is {list(sizes)} and ours {given[what]}; they must be "
-            "the same, sequences by steps"
+            f"a batch of the peer is {list(sizes)} and ours {given['batch']}, in "
+            "sequences and steps; take the commit that peers.py names"
         )
 
 
