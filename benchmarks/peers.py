@@ -10,6 +10,9 @@
     pip install torch tensordict==0.8.3 omegaconf
     python benchmarks/peers.py --agent tdmpc --peer tdmpc2 --branches 1 40
 
+in an environment that has `fallow[fleet]`; without a GPU, with `--device cpu` and torch
+by `--index-url https://download.pytorch.org/whl/cpu`, a far smaller download.
+
 The peers are NM512's DreamerV3 with its settings `dmc_proprio` and the official TD-MPC2
 with its 5M parameters, both on walker-walk; ours is the preset `paper`, of the same
 sizes. An update is one step of the learner, without environment: the peer repeats one

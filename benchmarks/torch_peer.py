@@ -20,7 +20,7 @@ import os
 import sys
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -29,6 +29,8 @@ N_WARM_UP = 3
 """Updates before those that count: torch.compile compiles, warms up and records."""
 OBSERVATION = {"orientations": 14, "height": 1, "velocity": 9}
 """Numbers of each part of dm_control's observation of the walker."""
+EPISODE_LENGTH = 500
+"""Transitions of an episode, from which TD-MPC2 takes its discount."""
 NEEDS = {
     "dreamer": "torch and ruamel.yaml",
     "tdmpc": "torch, tensordict and omegaconf",
@@ -58,46 +60,59 @@ class Stub(types.ModuleType):
 
 
 def dreamer(checkout: Path, given: dict) -> Peer:
-    """NM512's DreamerV3 with its settings `dmc_proprio`.
-
-    The image that its preprocessing asks for has one pixel; no network reads it.
-    """
+    """NM512's DreamerV3 with its settings `dmc_proprio`."""
     import torch
-    from ruamel.yaml import YAML
 
-    for name in ("gym", "torch.utils.tensorboard"):
-        sys.modules[name] = Stub(name)
-    sys.path.insert(0, str(checkout))
-    program = importlib.import_module("dreamer")
+    stubs = {name: Stub(name) for name in ("gym", "torch.utils.tensorboard")}
+    program = imported("dreamer", checkout, stubs)
     for owner in (sys.modules["networks"].MLP, sys.modules["tools"].DiscDist):
         replace_default(owner.__init__, "cuda", given["device"])
+    config = dreamer_settings(checkout, given)
+    spaces = {name: torch.empty(n) for name, n in OBSERVATION.items()}
+    spaces["image"] = torch.empty(1, 1, 3)  # preprocessing asks for it, no network does
+    space, no_steps = (
+        types.SimpleNamespace(spaces=spaces),
+        types.SimpleNamespace(step=0),
+    )
+    agent = program.Dreamer(space, None, config, no_steps, None).to(given["device"])
+    agent.requires_grad_(False)  # as its main does; an update asks for gradients
+    learned = (agent._wm, agent._task_behavior.actor, agent._task_behavior.value)
+    return Peer(
+        functools.partial(agent._train, dreamer_batch(config, spaces)),
+        sum(p.numel() for module in learned for p in module.parameters()),
+        "float16" if config.precision == 16 else "float32",
+    )
+
+
+def dreamer_settings(checkout: Path, given: dict) -> types.SimpleNamespace:
+    """All settings by name; raises PeerError if batches are not as large as ours."""
+    from ruamel.yaml import YAML
+
     settings = YAML(typ="safe", pure=True).load(checkout / "configs.yaml")
     config = merged(settings["defaults"], settings["dmc_proprio"])
     config |= {"device": given["device"], "num_actions": given["n_actuators"]}
     config["compile"] = config["compile"] and not given["eager"]
     check_batch((config["batch_size"], config["batch_length"]), given)
-    spaces = {name: torch.empty(n) for name, n in OBSERVATION.items()}
-    spaces["image"] = torch.empty(1, 1, 3)
-    agent = program.Dreamer(
-        types.SimpleNamespace(spaces=spaces),
-        None,
-        types.SimpleNamespace(**config),
-        types.SimpleNamespace(step=0),
-        None,
-    ).to(given["device"])
-    agent.requires_grad_(False)
-    shape = (config["batch_size"], config["batch_length"])
-    data = {name: torch.randn(*shape, *x.shape) for name, x in spaces.items()}
-    data |= {"reward": torch.rand(shape), "is_terminal": torch.zeros(shape)}
-    data["action"] = torch.rand(*shape, given["n_actuators"]) * 2 - 1
-    data["is_first"] = torch.zeros(shape)
-    data = {name: values.to(given["device"]) for name, values in data.items()}
-    learned = (agent._wm, agent._task_behavior.actor, agent._task_behavior.value)
-    return Peer(
-        functools.partial(agent._train, data),
-        sum(p.numel() for module in learned for p in module.parameters()),
-        "float16" if config["precision"] == 16 else "float32",
-    )
+    return types.SimpleNamespace(**config)
+
+
+def dreamer_batch(config: types.SimpleNamespace, spaces: dict) -> dict:
+    """Random sequences without the start or end of an episode, on the device."""
+    import torch
+
+    shape = (config.batch_size, config.batch_length)
+    batch = {name: torch.randn(*shape, *space.shape) for name, space in spaces.items()}
+    batch["action"] = torch.rand(*shape, config.num_actions) * 2 - 1
+    batch["reward"] = torch.rand(shape)
+    batch["is_first"] = batch["is_terminal"] = torch.zeros(shape)
+    return {name: values.to(config.device) for name, values in batch.items()}
+
+
+def imported(name: str, folder: Path, stubs: dict[str, types.ModuleType]) -> Any:
+    """A module of a checkout, of whose imports some are left out."""
+    sys.modules.update(stubs)
+    sys.path.insert(0, str(folder))
+    return importlib.import_module(name)
 
 
 def replace_default(function: Any, value: str, new: str) -> None:
@@ -120,46 +135,56 @@ def merged(base: dict, update: dict) -> dict:
 def tdmpc(checkout: Path, given: dict) -> Peer:
     """The authors' TD-MPC2, one task, its default size of 5M parameters."""
     import torch
+
+    hydra = Stub("hydra")
+    hydra.utils = types.SimpleNamespace(get_original_cwd=lambda: ".")
+    program = imported("tdmpc2", checkout / "tdmpc2", {"hydra": hydra})
+    config = tdmpc_settings(checkout, given)
+    torch.backends.cudnn.benchmark = True  # as its train.py sets them
+    torch.set_float32_matmul_precision("high")
+    with on_device(given["device"], program, sys.modules["common.scale"]):
+        agent = program.TDMPC2(config)
+    for optimizer in (agent.optim, agent.pi_optim):
+        for group in optimizer.param_groups:  # a CPU has no capturable form of Adam
+            group["capturable"] = given["device"] != "cpu"
+    batch = tdmpc_batch(config, given["device"])
+    buffer = types.SimpleNamespace(sample=lambda: batch)
+    update = functools.partial(agent.update, buffer)
+    return Peer(update, agent.model.total_params, "float32")
+
+
+def tdmpc_settings(checkout: Path, given: dict) -> Any:
+    """The settings, parsed by the peer; raises PeerError as `dreamer_settings` does."""
     from omegaconf import OmegaConf
 
-    cwd = types.SimpleNamespace(get_original_cwd=lambda: ".")
-    sys.modules["hydra"] = Stub("hydra")
-    sys.modules["hydra"].utils = cwd
-    sys.path.insert(0, str(checkout / "tdmpc2"))
-    program = importlib.import_module("tdmpc2")
+    parse_cfg = importlib.import_module("common.parser").parse_cfg
     config = OmegaConf.load(checkout / "tdmpc2" / "config.yaml")
     config.task, config.model_size = "walker-walk", 5
     config.compile = config.compile and not given["eager"]
-    config = importlib.import_module("common.parser").parse_cfg(config)
+    config = parse_cfg(config)
     config.obs_shape = {"state": (sum(OBSERVATION.values()),)}
-    config.action_dim, config.episode_length = given["n_actuators"], 500
+    config.action_dim, config.episode_length = given["n_actuators"], EPISODE_LENGTH
     check_batch((config.batch_size, config.horizon + 1), given)
-    torch.backends.cudnn.benchmark = True  # as its train.py sets them
-    torch.set_float32_matmul_precision("high")
-    with on_device(given["device"], program, "common.scale"):
-        agent = program.TDMPC2(config)
-    if given["device"] == "cpu":  # where Adam has no capturable form
-        for optimizer in (agent.optim, agent.pi_optim):
-            for group in optimizer.param_groups:
-                group["capturable"] = False
+    return config
+
+
+def tdmpc_batch(config: Any, device: str) -> tuple:
+    """Observations, actions, rewards, ends and no task, random, on the device."""
+    import torch
+
     steps, rows = config.horizon, config.batch_size
     batch = (
-        torch.randn(steps + 1, rows, sum(OBSERVATION.values())),
-        torch.rand(steps, rows, given["n_actuators"]) * 2 - 1,
+        torch.randn(steps + 1, rows, *config.obs_shape["state"]),
+        torch.rand(steps, rows, config.action_dim) * 2 - 1,
         torch.rand(steps, rows, 1),
         torch.zeros(steps, rows, 1),
     )
-    batch = (*(values.to(given["device"]) for values in batch), None)
-    buffer = types.SimpleNamespace(sample=lambda: batch)
-    return Peer(
-        functools.partial(agent.update, buffer),
-        agent.model.total_params,
-        "float32",
-    )
+    return (*(values.to(device) for values in batch), None)
 
 
-def on_device(device: str, *modules: Any) -> contextlib.ExitStack:
-    """While an agent is built, `torch.device` is this one: the program names a card."""
+@contextlib.contextmanager
+def on_device(device: str, *modules: types.ModuleType) -> Iterator[None]:
+    """In these modules, which name a card, `torch.device` is this device."""
     import torch
 
     class Torch:
@@ -168,14 +193,13 @@ def on_device(device: str, *modules: Any) -> contextlib.ExitStack:
         def __getattr__(self, name: str) -> Any:
             return getattr(torch, name)
 
-        def device(self, _: str) -> Any:
+        def device(self, _: str) -> torch.device:
             return torch.device(device)
 
-    stack = contextlib.ExitStack()
-    for module in modules:
-        name = module if isinstance(module, str) else module.__name__
-        stack.enter_context(mock.patch.object(sys.modules[name], "torch", Torch()))
-    return stack
+    with contextlib.ExitStack() as stack:
+        for module in modules:
+            stack.enter_context(mock.patch.object(module, "torch", Torch()))
+        yield
 
 
 def check_batch(sizes: tuple[int, int], given: dict) -> None:
