@@ -11,7 +11,8 @@
     python benchmarks/peers.py --agent tdmpc --peer tdmpc2 --branches 1 40
 
 in an environment that has `fallow[fleet]`; without a GPU, with `--device cpu` and torch
-by `--index-url https://download.pytorch.org/whl/cpu`, a far smaller download.
+by `--index-url https://download.pytorch.org/whl/cpu`, a far smaller download. There
+torch.compile takes minutes and a C++ compiler; `--eager` does without.
 
 The peers are NM512's DreamerV3 with its settings `dmc_proprio` and the official TD-MPC2
 with its 5M parameters, both on walker-walk; ours is the preset `paper`, of the same
@@ -19,7 +20,8 @@ sizes. An update is one step of the learner, without environment: the peer repea
 random batch on its device, ours samples and gathers its batches from replay on the
 device. Peer and ours take turns, and a ratio compares ours with the peer's turn just
 before. The peer runs in a process of its own (`torch_peer.py`), in this Python or in
-that of `--python`, as its settings say, with torch.compile where they ask for it.
+that of `--python`, for torch and jax that need different libraries. It runs as its
+settings say, with torch.compile where they ask for it.
 
 A ratio is of updates a second; on a CPU also of updates per CPU second, which other
 work on the machine disturbs less. There, `OMP_NUM_THREADS=1 taskset -c 0` before the
@@ -28,6 +30,7 @@ ran together: torch 2.13.0, tensordict 0.8.3, jax 0.10.2.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -71,17 +74,6 @@ class Program(NamedTuple):
     """So many updates of all branches."""
 
 
-class Timed(NamedTuple):
-    """Updates/s of a program's branches, and of the peer in the turn before each."""
-
-    ours: list[Clocks]
-    peer: list[Clocks]
-
-    def ratio(self, clock: str) -> "Spread":
-        """Ours to the peer's by one of the clocks."""
-        return ratio(*([getattr(turn, clock) for turn in turns] for turns in self))
-
-
 class Spread(NamedTuple):
     """A median and its range."""
 
@@ -93,6 +85,17 @@ class Spread(NamedTuple):
         """With three significant digits, more for thousands."""
         median, low, high = (f"{x:,.0f}" if x >= 100 else f"{x:.3g}" for x in self)
         return f"{median} ({low} to {high})"
+
+
+class Timed(NamedTuple):
+    """Updates/s of a program's branches, and of the peer in the turn before each."""
+
+    ours: list[Clocks]
+    peer: list[Clocks]
+
+    def ratio(self, clock: str) -> Spread:
+        """Ours to the peer's by one of the clocks."""
+        return ratio(*([getattr(turn, clock) for turn in turns] for turns in self))
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -181,7 +184,8 @@ class PeerProcess:
             sys.exit(f"peers: {self.about['error']}")
 
     def run(self, n_updates: int) -> Clocks:
-        print(n_updates, file=self._process.stdin, flush=True)
+        with contextlib.suppress(BrokenPipeError):  # no answer then, either
+            print(n_updates, file=self._process.stdin, flush=True)
         return Clocks(*self._answer())
 
     def _answer(self) -> Any:

@@ -258,7 +258,11 @@ def description(peer: Peer) -> dict[str, Any]:
 
 
 def main() -> None:
-    agent, checkout, given = sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3])
+    agent, checkout, given = (
+        sys.argv[1],
+        Path(sys.argv[2]).resolve(),
+        json.loads(sys.argv[3]),
+    )
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what the peer prints
 

@@ -1,6 +1,7 @@
 """Speed beside the authors' programs: the arithmetic, the table, what is refused."""
 
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,42 @@ def test_arguments_that_are_refused(
 def test_arguments_that_are_taken(tmp_path: Path) -> None:
     given = peers.arguments(["--agent", "tdmpc", "--peer", checkout(tmp_path, "tdmpc")])
     assert (given.branches, given.device, given.compute) == ([1, 40], "gpu", None)
+
+
+def process(tmp_path: Path, script: str) -> peers.PeerProcess:
+    """A shell script where the Python of the peer is expected."""
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    given = Namespace(python=str(python), agent="dreamer", peer=".")
+    with (tmp_path / "printed").open("w+") as printed:
+        return peers.PeerProcess(given, {"device": "cpu"}, printed)
+
+
+def test_a_peer_answers_in_lines(tmp_path: Path) -> None:
+    asked = """echo '{"parameters": 5}'; while read n; do echo "[$n.5, 0.25]"; done"""
+    peer = process(tmp_path, asked)
+    assert peer.about == {"parameters": 5}
+    assert [peer.run(3), peer.run(4)] == [(3.5, 0.25), (4.5, 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("script", "message", "printed"),
+    [
+        ("""echo '{"error": "no GPU"}'""", "peers: no GPU", ""),
+        ("echo Segmentation fault >&2; exit 1", "the peer ended", "Segmentation"),
+    ],
+)
+def test_a_peer_that_cannot_start_ends_the_run(
+    script: str,
+    message: str,
+    printed: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit, match=message):
+        process(tmp_path, script)
+    assert printed in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("agent", peers.PEERS)
