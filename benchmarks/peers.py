@@ -2,12 +2,12 @@
 
     git clone https://github.com/NM512/dreamerv3-torch
     git -C dreamerv3-torch checkout 6ef8646
-    pip install torch ruamel.yaml
+    pip install torch==2.13.0 ruamel.yaml
     python benchmarks/peers.py --peer dreamerv3-torch --branches 1 40
 
     git clone https://github.com/nicklashansen/tdmpc2
     git -C tdmpc2 checkout e9f5932
-    pip install torch tensordict==0.8.3 omegaconf
+    pip install torch==2.13.0 tensordict==0.8.3 omegaconf
     python benchmarks/peers.py --agent tdmpc --peer tdmpc2 --branches 1 40
 
 in an environment that has `fallow[fleet]`; without a GPU, with `--device cpu` and torch
@@ -253,7 +253,9 @@ def n_trained(state: Any) -> int:
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line, checked as far as it can be before anything is started."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--agent", default="dreamer", choices=list(PEERS))
     parser.add_argument("--peer", required=True, help="folder of the peer's checkout")
     parser.add_argument("--python", default=sys.executable, help="that runs the peer")
