@@ -459,6 +459,7 @@ def test_a_short_log_decides_nothing(run, tmp_path: Path) -> None:
         ("numbers.csv", "1,2,3\n4,5,6\n", "must name the columns"),
         ("open.csv", "qvel,action\n1,2\n3,4\n", "does not say where episodes end"),
         ("names.csv", "episode,a,b\n0,1,2\n0,1,2\n0,1,2\n", "--velocity"),
+        ("comma.csv", "episode;qvel;action\n0;0,5;1,0\n", "decimal point"),
         ("words.csv", "episode,qvel,action\nx,1,2\nx,1,2\n", "holds no numbers"),
         ("list.jsonl", "[1, 2]\n", "not a JSON object"),
         ("torn.jsonl", '{"a": \n', "not a JSON object"),
