@@ -307,8 +307,8 @@ def test_bad_input_to_a_real_command(tmp_path: Path) -> None:
         (("--velocity", "remark,0_vel,1_vel"), "could not convert string 'ok'"),
         (("--episode", "trial"), "unknown column for --episode"),
         (("--time", "when"), "unknown column for --time"),
-        (("--episode-steps", "2"), "needs 3 rows or more"),
-        (("--episode-steps", "100000"), "0 episodes with actions"),
+        (("--episode-steps", "2"), "it must be a whole number, 3 or more"),
+        (("--episode-steps", "100000"), "rows; choose a smaller one"),
     ],
 )
 def test_wrong_columns(
@@ -326,7 +326,7 @@ def test_no_path_and_unwritable_pages(run, small_log: Log, tmp_path: Path) -> No
     for command in ("diagnose", "track"):
         good = _good(small_log, tmp_path)
         code, out, error = run(command, good, "--html", tmp_path)
-        assert (code, out) == (2, "") and "name a file, e.g." in error
+        assert (code, out) == (2, "") and "name a file in it" in error
         one_sentence(error)
 
 

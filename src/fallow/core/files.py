@@ -41,10 +41,7 @@ def require_place(path: str | Path, flag: str) -> None:
         FallowError: a folder is there already.
     """
     if Path(path).is_dir():
-        raise FallowError(
-            f"{flag} is {path}, which is a folder; name a file, e.g. "
-            f"{Path(path) / flag.strip('-')}"
-        )
+        raise FallowError(f"{flag} is {path}, which is a folder; name a file in it")
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -27,7 +27,7 @@ from fallow.logs.history import MAGIC, Header, History, episode_of
 from fallow.logs.limits import Budget
 from fallow.logs.readers import mcap, one_sentence, reader_of, recordings
 from fallow.logs.readers.flat import episode_columns, episode_steps_s
-from fallow.logs.readers.history import table_of
+from fallow.logs.readers.history import check_columns, table_of
 from fallow.logs.readers.reader import head_of
 from fallow.logs.table import MIN_ROWS, Array, LogTable, pieces
 from fallow.logs.text_rows import RowFormat, filled, format_of
@@ -115,6 +115,7 @@ class GrowingHistory:
     format = "history"
 
     def __init__(self, path: Path, columns: Columns) -> None:
+        check_columns(path, columns)
         self.path, self._columns = path, columns
         self._scan = blocks.Scan()
         self._header: Header | None = None
