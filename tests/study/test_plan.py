@@ -9,6 +9,7 @@ import pytest
 from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
 from fallow.study import Cell, Plan
+from fallow.study.engines import run_study
 from fallow.study.fleets import check_fit, fleets_of
 from fallow.study.named import STUDIES, find_plan, part, read_toml
 from fallow.study.plan import ALGORITHM
@@ -308,3 +309,16 @@ def test_two_cells_must_not_hold_the_same_branch() -> None:
         Plan("nothing", ())
     with pytest.raises(FallowError, match="has no rule"):
         Cell(rules=())
+
+
+def test_a_plan_takes_what_a_file_takes_and_says_what_it_cannot() -> None:
+    assert Plan("mine", [Cell()], seeds="0-2,5").seeds == (0, 1, 2, 5)
+    assert Plan("mine", [Cell()], seeds=3).seeds == (3,)
+    with pytest.raises(FallowError, match="give a list of Cell"):
+        Plan("mine", Cell())
+    with pytest.raises(
+        FallowError, match="conditions of a cell are none; write a list"
+    ):
+        Cell(conditions="none")
+    with pytest.raises(FallowError, match="a study is table1; make a Plan"):
+        run_study("table1", "never")

@@ -1,6 +1,7 @@
 """Files that are written completely or not at all."""
 
 import contextlib
+import errno
 import itertools
 import os
 import re
@@ -24,6 +25,8 @@ def write_atomic(path: str | Path) -> Iterator[Path]:
     killed processes of this host are removed.
     """
     path = Path(path)
+    if path.is_dir():  # said now, before the work and by its own name
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path.parent, path.name)
     part = path.with_name(f"{path.name}{_suffix()}")
