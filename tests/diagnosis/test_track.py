@@ -199,6 +199,20 @@ def test_another_robot_does_not_continue(run, log: Log, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- growing
 
 
+def test_a_table_that_became_shorter_is_not_read_from_its_middle(
+    log: Log, tmp_path: Path
+) -> None:
+    """As after copytruncate: what follows is another recording."""
+    path = log_files.write("csv", log, tmp_path)
+    content = path.read_bytes()
+    source = GrowingRows(path, Columns())
+    n_read = len(list(source.read(False)))
+    path.write_bytes(content[:9000])
+    with pytest.raises(FallowError, match="became shorter"):
+        list(source.read(False))
+    assert n_read > 30
+
+
 def test_a_history_is_read_block_by_block(log: Log, tmp_path: Path) -> None:
     """Half a block waits; the file is never read twice."""
     content = log_files.write("history", log, tmp_path).read_bytes()
