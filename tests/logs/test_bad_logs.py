@@ -230,6 +230,7 @@ BAD = {
     "packed": (_named("a.csv.gz", b"\x1f\x8b\x08\0\0"), "unpack it first"),
     "UTF-16": (_named("a.csv", b"\xff\xfee\0p\0"), "save it as UTF-8"),
     "JSON lines": (_named("a.jsonl", b'{"a": 1}'), "fallow track reads JSON lines"),
+    "JSON": (_named("a.json", b'[{"a": 1}]'), "one JSON object a line, as .jsonl"),
     "an array": (_named("a.npy", b"\x93NUMPY\x01\0"), "as CSV or npz"),
     "missing file": (_missing, "there is no file or folder at"),
     "not a log": (_text, "is not a log of a known format; known: history, npz"),
