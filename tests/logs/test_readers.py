@@ -156,6 +156,15 @@ def test_a_choice_without_effect_is_refused(
         list(Following((path,), Columns(**choice)))
 
 
+def test_an_unknown_column_is_answered_with_those_that_have_names(
+    log: Log, tmp_path: Path
+) -> None:
+    path = log_files.write("mcap", log, tmp_path)
+    column = r"known: .*/joint_states\.velocity, .*/joint_states\.velocity\[joint 0\]"
+    with pytest.raises(FallowError, match=column):
+        read_log(path, Columns(velocity="joint 0"))
+
+
 def test_a_table_may_begin_with_a_column_of_texts(log: Log, tmp_path: Path) -> None:
     path = log_files.write("csv", log, tmp_path)
     first, *lines = path.read_text().splitlines()

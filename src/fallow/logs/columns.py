@@ -119,9 +119,9 @@ def _item(table: LogTable, item: str, flag: str) -> Choice:
     match = _ITEM.match(item)
     if match and match["inner"] is not None and match["name"] in table.arrays:
         return _places(table, match["name"], match["inner"], flag)
-    known = list(table.arrays)
-    if len(known) == 1:
-        known = list(table.arrays[known[0]].columns)
+    known = list(table.arrays) if len(table.arrays) > 1 else []
+    for content in table.arrays.values():
+        known += content.columns if content.named or not known else ()
     shown_names = [printable(name, MAX_NAME) for name in known[: 3 * SHOWN]]
     if len(known) > 3 * SHOWN:
         shown_names.append(f"and {len(known) - 3 * SHOWN} more")
