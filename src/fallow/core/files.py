@@ -33,6 +33,10 @@ def write_atomic(path: str | Path) -> Iterator[Path]:
     try:
         yield part
         os.replace(part, path)
+    except OSError as error:
+        if str(error.filename) == str(part):  # whose name nobody gave
+            error.filename = str(path)
+        raise
     finally:
         part.unlink(missing_ok=True)
 
@@ -42,9 +46,13 @@ def require_place(path: str | Path, flag: str) -> None:
 
     Raises:
         FallowError: a folder is there already.
+        PermissionError: the folder around it cannot be written to.
     """
     if Path(path).is_dir():
         raise FallowError(f"{flag} is {path}, which is a folder; name a file in it")
+    around = next(folder for folder in Path(path).absolute().parents if folder.exists())
+    if not os.access(around, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
 def write_text(path: str | Path, text: str) -> None:
