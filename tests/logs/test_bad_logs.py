@@ -261,7 +261,7 @@ BAD = {
     ),
     "cut LeRobot info": (_cut("lerobot", 0.5, "meta/info.json"), "cut short"),
     "cut npz": (_cut("npz", 0.6), "cut short or damaged"),
-    "cut mcap": (_cut("mcap", 0.6), "cut short or damaged"),
+    "cut mcap": (_cut("mcap", 0.6), "repair it with mcap recover, or read what"),
     "cut history": (_cut("history", 0.001), "no readable header|no finished episode"),
     "history of nothing": (_history_of_nothing, "no readable header"),
     "a million columns": (_wide, "columns and 10,000 is the limit"),

@@ -55,11 +55,11 @@ class Columns:
                 raise FallowError("give --episode or --episode-steps, not both")
         if self.lag_ms is None:
             return
-        options.check_number("columns", "lag_ms", self.lag_ms)
-        if not abs(self.lag_ms) <= MAX_LAG_MS:
+        is_number = isinstance(self.lag_ms, int | float)
+        if not is_number or not abs(self.lag_ms) <= MAX_LAG_MS:
             raise FallowError(
-                f"--lag-ms is {self.lag_ms:g}; it must lie between -{MAX_LAG_MS:,} and "
-                f"{MAX_LAG_MS:,}"
+                f"--lag-ms is {options.shown(self.lag_ms)}; it must be a number "
+                f"between -{MAX_LAG_MS:,} and {MAX_LAG_MS:,}"
             )
 
 
