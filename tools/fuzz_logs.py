@@ -78,9 +78,11 @@ class Logs:
         """Arrays by name, as npz, HDF5, a data set of episodes, or in memory."""
         arrays, how = odd_arrays(log_files.rows(self.log), random)
         form = str(random.choice(["npz", "hdf5", "minari", "memory", "cubes"]))
-        columns = odd_columns(random)
+        choice = odd_choice(random)
         if form == "memory":
-            return Case(f"{form}, {how}", lambda: decide(from_data(arrays, columns)))
+            return Case(
+                f"{form}, {how}", lambda: decide(from_data(arrays, Columns(**choice)))
+            )
         path = folder / ("run.npz" if form in ("npz", "cubes") else "run.hdf5")
         if form == "cubes":
             arrays, how = odd_arrays(_cubes(self.log), random)
@@ -89,7 +91,7 @@ class Logs:
             write(path, arrays)
         except (OSError, ValueError, TypeError, KeyError, RuntimeError):
             path.write_bytes(b"")  # the writer refuses: nothing to read
-        return Case(f"{form}, {how}", lambda: _read(path, random, columns))
+        return Case(f"{form}, {how}", lambda: _read(path, random, choice))
 
     def _messages(self, random: np.random.Generator, folder: Path) -> Case:
         """Messages of a bag: values, names, times, kinds and numbers."""
@@ -120,16 +122,16 @@ class Logs:
 
 
 def _read(
-    path: Path, random: np.random.Generator, columns: Columns | None = None
+    path: Path, random: np.random.Generator, choice: dict[str, Any] | None = None
 ) -> object:
-    return decide(read_log(path, columns or odd_columns(random)))
+    return decide(read_log(path, Columns(**(choice or odd_choice(random)))))
 
 
-def odd_columns(random: np.random.Generator) -> Columns:
-    """Mostly no choice, now and then a strange one."""
+def odd_choice(random: np.random.Generator) -> dict[str, Any]:
+    """The fields of a choice of columns: mostly none, now and then strange ones."""
     if random.random() < 0.7:
-        return Columns(max_memory_bytes=LIMIT_BYTES)
-    return Columns(
+        return {"max_memory_bytes": LIMIT_BYTES}
+    return dict(
         velocity=_maybe(random, ("velocity", "0:2", "qvel[-1]", "[", "9:", ",,")),
         action=_maybe(random, ("action", "1", "actions[0]", "action[0:]", "x")),
         episode=_maybe(random, ("episode", "time", "velocity", "")),

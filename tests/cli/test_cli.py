@@ -282,6 +282,12 @@ def test_demo_prints_and_draws(tmp_path: Path) -> None:
     assert (tmp_path / "demo" / "walker.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_demo_refuses_an_option_of_its_other_half() -> None:
+    for options in (("--walker", "--seeds", "3"), ("--seed", "3")):
+        done = fallow("demo", *options)
+        assert done.returncode == 2 and "is of the" in done.stderr
+
+
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     done = fallow("demo", "--walker", "--out", str(tmp_path / "taken"))

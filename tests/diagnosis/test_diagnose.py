@@ -251,6 +251,21 @@ def test_a_page_is_replaced_only_when_the_new_one_is_written(
     assert [p.name for p in page.parent.iterdir()] == ["page.html"]
 
 
+def test_sentences_of_a_page_begin_with_a_capital_and_count_well(
+    run, tmp_path: Path
+) -> None:
+    truth = Example((1.0, 0.5), (12,), n_episodes=20, n_steps=30, n_joints=13)
+    path = log_files.write("csv", example(truth), tmp_path)
+    for command in ("diagnose", "track"):
+        page = tmp_path / f"{command}.html"
+        assert run(command, path, "--html", page)[0] == 0
+        text = page.read_text()
+        items = re.findall(r"<li>(.)", text)
+        assert items and all(first.isupper() for first in items)
+        hidden = "Not drawn: 1 more actuator that changed less."
+        assert hidden in text or command == "track"
+
+
 def test_the_page_is_whole_and_needs_no_network(
     run, small_log: Log, tmp_path: Path
 ) -> None:

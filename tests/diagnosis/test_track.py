@@ -199,6 +199,20 @@ def test_another_robot_does_not_continue(run, log: Log, tmp_path: Path) -> None:
 # ---------------------------------------------------------------- growing
 
 
+def test_a_table_that_became_shorter_is_not_read_from_its_middle(
+    log: Log, tmp_path: Path
+) -> None:
+    """As after copytruncate: what follows is another recording."""
+    path = log_files.write("csv", log, tmp_path)
+    content = path.read_bytes()
+    source = GrowingRows(path, Columns())
+    n_read = len(list(source.read(False)))
+    path.write_bytes(content[:9000])
+    with pytest.raises(FallowError, match="became shorter"):
+        list(source.read(False))
+    assert n_read > 30
+
+
 def test_a_history_is_read_block_by_block(log: Log, tmp_path: Path) -> None:
     """Half a block waits; the file is never read twice."""
     content = log_files.write("history", log, tmp_path).read_bytes()
@@ -459,6 +473,7 @@ def test_a_short_log_decides_nothing(run, tmp_path: Path) -> None:
         ("numbers.csv", "1,2,3\n4,5,6\n", "must name the columns"),
         ("open.csv", "qvel,action\n1,2\n3,4\n", "does not say where episodes end"),
         ("names.csv", "episode,a,b\n0,1,2\n0,1,2\n0,1,2\n", "--velocity"),
+        ("comma.csv", "episode;qvel;action\n0;0,5;1,0\n", "decimal point"),
         ("words.csv", "episode,qvel,action\nx,1,2\nx,1,2\n", "holds no numbers"),
         ("list.jsonl", "[1, 2]\n", "not a JSON object"),
         ("torn.jsonl", '{"a": \n', "not a JSON object"),

@@ -157,6 +157,7 @@ def test_the_commanded_action_may_leave_the_bounds_and_is_clipped_by_the_body() 
     [
         (np.zeros((1, 6)), r"shape \(1, 6\) and must have \(1, 1, 6\)"),
         (np.zeros((1, 1, 5)), "must have"),
+        ("left", "actions are left; give an array of numbers"),
         (np.full((1, 1, 6), np.nan), "agent 0, world 0, actuator 0 is nan"),
         (np.array([[[0, 0, np.inf, 0, 0, 0]]]), "actuator 2 is inf"),
     ],
@@ -199,12 +200,15 @@ def test_a_world_that_diverges_is_named_and_nothing_moves(
         ({"action_repeat": 3}, "action_repeat is 3"),
         ({"conditions": ["none", "gain"]}, "2 conditions for 1 agents"),
         ({"schedule_seeds": [1, 2]}, "2 schedule seeds for 1 agents"),
+        ({"conditions": None}, "a condition is None; write its name"),
         ({"conditions": "damage:actuator=9"}, "actuator is 9"),
         ({"frames_per_step": -1}, "frames_per_step is -1"),
         ({"n_threads": -1}, "n_threads is -1"),
     ],
 )
 def test_impossible_worlds_are_refused(arguments: dict, message: str) -> None:
+    with pytest.raises(FallowError, match="unknown task 'None'"):
+        Worlds(None)
     with pytest.raises(FallowError, match=message):
         Worlds("walker-walk", **arguments)
 

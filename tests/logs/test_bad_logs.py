@@ -230,6 +230,7 @@ BAD = {
     "packed": (_named("a.csv.gz", b"\x1f\x8b\x08\0\0"), "unpack it first"),
     "UTF-16": (_named("a.csv", b"\xff\xfee\0p\0"), "save it as UTF-8"),
     "JSON lines": (_named("a.jsonl", b'{"a": 1}'), "fallow track reads JSON lines"),
+    "JSON": (_named("a.json", b'[{"a": 1}]'), "one JSON object a line, as .jsonl"),
     "an array": (_named("a.npy", b"\x93NUMPY\x01\0"), "as CSV or npz"),
     "missing file": (_missing, "there is no file or folder at"),
     "not a log": (_text, "is not a log of a known format; known: history, npz"),
@@ -260,7 +261,7 @@ BAD = {
     ),
     "cut LeRobot info": (_cut("lerobot", 0.5, "meta/info.json"), "cut short"),
     "cut npz": (_cut("npz", 0.6), "cut short or damaged"),
-    "cut mcap": (_cut("mcap", 0.6), "cut short or damaged"),
+    "cut mcap": (_cut("mcap", 0.6), "repair it with mcap recover, or read what"),
     "cut history": (_cut("history", 0.001), "no readable header|no finished episode"),
     "history of nothing": (_history_of_nothing, "no readable header"),
     "a million columns": (_wide, "columns and 10,000 is the limit"),
@@ -307,8 +308,8 @@ def test_bad_input_to_a_real_command(tmp_path: Path) -> None:
         (("--velocity", "remark,0_vel,1_vel"), "could not convert string 'ok'"),
         (("--episode", "trial"), "unknown column for --episode"),
         (("--time", "when"), "unknown column for --time"),
-        (("--episode-steps", "2"), "needs 3 rows or more"),
-        (("--episode-steps", "100000"), "0 episodes with actions"),
+        (("--episode-steps", "2"), "it must be a whole number, 3 or more"),
+        (("--episode-steps", "100000"), "rows; choose a smaller one"),
     ],
 )
 def test_wrong_columns(
@@ -326,7 +327,7 @@ def test_no_path_and_unwritable_pages(run, small_log: Log, tmp_path: Path) -> No
     for command in ("diagnose", "track"):
         good = _good(small_log, tmp_path)
         code, out, error = run(command, good, "--html", tmp_path)
-        assert (code, out) == (2, "") and "name a file, e.g." in error
+        assert (code, out) == (2, "") and "name a file in it" in error
         one_sentence(error)
 
 

@@ -113,6 +113,7 @@ def test_wrapped_angles_do_not_jump() -> None:
         (7, "is of type int; give a DataFrame"),
         ([], "holds no episode"),
         ({}, "no array with rows"),
+        (pd.DataFrame({"v": [], "action": [], "episode": []}), "has no rows"),
         ([{"a": 1}], "no array of numbers is in every episode"),
         ({"velocity": "fast", "action": np.ones(3)}, "no array|does not say where"),
         (([[1.0], [1.0, 2.0]], [[1.0]]), "rows must be equally long|different"),
@@ -133,6 +134,20 @@ def test_not_a_number_is_never_let_through(small_log: Log) -> None:
         data.loc[100, name] = np.nan
         with pytest.raises(FallowError, match="is nan in episode 2"):
             from_data(data)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"episode_steps": "200"},
+        {"episode_steps": 200.0},
+        {"lag_ms": "5"},
+        {"episode": "episode", "episode_steps": 20},
+    ],
+)
+def test_choices_are_checked_before_anything_is_read(choice: dict) -> None:
+    with pytest.raises(FallowError, match=r"must be a|not both"):
+        Columns(**choice)
 
 
 def test_pandas_is_never_imported_by_us() -> None:

@@ -14,6 +14,7 @@ import pytest
 from fallow.core.errors import FallowError
 from fallow.diagnosis import Example, decide, example
 from fallow.logs import HistoryWriter, read_history
+from fallow.logs.following import Following
 from fallow.logs.log import Log
 from fallow.logs.readers import READERS, Columns, logs_in, read_log
 
@@ -130,6 +131,46 @@ def test_a_recording_is_cut_into_pieces_and_the_rest_left(
     found = read_log(path, Columns(episode_steps=50))
     assert set(found.n_transitions) == {49}
     assert found.n_episodes == len(log.velocity) // 50
+
+
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [
+        ("history", {"episode": "trial"}),
+        ("history", {"episode_steps": 20}),
+        ("minari", {"time": "when"}),
+        ("npz-cube", {"episode": "trial"}),
+        ("mcap", {"episode": "trial"}),
+        ("csv", {"lag_ms": 5}),
+    ],
+)
+def test_a_choice_without_effect_is_refused(
+    name: str, choice: dict, log: Log, tmp_path: Path
+) -> None:
+    path = log_files.write(name, log, tmp_path)
+    (field,) = choice
+    flag = f"--{field.replace('_', '-')} has no effect on .*leave it out"
+    with pytest.raises(FallowError, match=flag):
+        read_log(path, Columns(**choice))
+    with pytest.raises(FallowError, match=flag):
+        list(Following((path,), Columns(**choice)))
+
+
+def test_an_unknown_column_is_answered_with_those_that_have_names(
+    log: Log, tmp_path: Path
+) -> None:
+    path = log_files.write("mcap", log, tmp_path)
+    column = r"known: .*/joint_states\.velocity, .*/joint_states\.velocity\[joint 0\]"
+    with pytest.raises(FallowError, match=column):
+        read_log(path, Columns(velocity="joint 0"))
+
+
+def test_a_table_may_begin_with_a_column_of_texts(log: Log, tmp_path: Path) -> None:
+    path = log_files.write("csv", log, tmp_path)
+    first, *lines = path.read_text().splitlines()
+    dated = (f"2026-05-01 12:00:00,{line}" for line in lines)
+    path.write_text("\n".join((f"date,{first}", *dated)))
+    assert read_log(path, Columns(episode_steps=41)).n_episodes == log.n_episodes
 
 
 def test_regimes_are_read_where_they_are(log: Log, tmp_path: Path) -> None:
@@ -263,5 +304,7 @@ def test_minari_observations_may_be_a_group(log: Log, tmp_path: Path) -> None:
 def test_a_log_says_which_value_is_not_finite(log: Log) -> None:
     velocity = log.velocity.copy()
     velocity[41 * 3 + 5, 1] = np.inf
-    with pytest.raises(FallowError, match="velocity of 'joint 1' is inf in episode 3"):
+    with pytest.raises(
+        FallowError, match="velocity driven by 'joint 1' is inf in episode 3"
+    ):
         replace(log, velocity=velocity)

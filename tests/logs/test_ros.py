@@ -105,7 +105,7 @@ def test_a_recording_without_the_commands_is_left_out(
     ros_files.write_bag(small_log, tmp_path / "takes" / "take-024.bag", silent)
     found = read_log(tmp_path / "takes")
     assert found.n_episodes == 23
-    assert "left out 1 recordings without the chosen columns" in found.notes
+    assert "left out 1 recording without the chosen columns" in found.notes
 
 
 def test_positions_alone(small_log: Log, tmp_path: Path) -> None:

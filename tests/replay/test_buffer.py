@@ -266,6 +266,16 @@ def test_a_bad_step_is_named_and_changes_nothing(changes: dict, message: str) ->
         )
 
 
+def test_types_of_fields_may_be_numpy_s(tmp_path: Path) -> None:
+    path = tmp_path / "replay"
+    given = Buffer({"x": Field([np.int64(2)], np.uint8)})
+    given.add(is_first=np.ones(1, bool), x=np.full((1, 2), 7, np.uint8))
+    given.save(path)
+    named = Buffer({"x": Field((2,), "uint8")})
+    named.load(path)
+    np.testing.assert_array_equal(named.sample(1, 1)["x"], [[[7, 7]]])
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -273,6 +283,18 @@ def test_a_bad_step_is_named_and_changes_nothing(changes: dict, message: str) ->
         (lambda: Buffer(SMALL, n_worlds=0), "n_worlds is 0"),
         (lambda: Buffer({"is_first": Field(())}), "is_first is stored by itself"),
         (lambda: Buffer({"x": Field((), "object")}), "x is of Python objects"),
+        (lambda: Buffer({"regime": Field(())}), "regime is stored by itself"),
+        (lambda: Buffer(["x"]), "give a Field by name"),
+        (lambda: Buffer({1: Field(())}), "name of a field is 1"),
+        (lambda: Buffer({"x": Field(3)}), r"shape 3; give .* Field\(\(3,\)\)"),
+        (lambda: Buffer({"x": Field((-1,))}), "give whole numbers of 1 or more"),
+        (lambda: Buffer({"x": Field((), "floaty")}), "floaty, which NumPy does not"),
+        (lambda: Buffer(SMALL, seed="a"), "seed is a; it must be a whole number"),
+        (lambda: Buffer(SMALL, tracked="x"), "tracked is x; name the fields"),
+        (
+            lambda: Buffer({"x": Field((2,))}).add(is_first=[True], x=[[1], [2, 3]]),
+            "its rows differ in length",
+        ),
         (lambda: Buffer(SMALL, rule="recancy"), "did you mean 'recency'"),
         (lambda: Buffer(SMALL, rule="recency:window=5"), "window_transitions"),
         (lambda: filled(9, rule="recency:window_transitions=0"), "is 0; .* 1 or more"),
@@ -406,6 +428,9 @@ def test_files_that_cannot_be_loaded(tmp_path: Path) -> None:
         Buffer(SMALL, 2, 2000).load(path)
     with pytest.raises(FallowError, match="make it with the same fields"):
         Buffer({"serial": Field(())}, 2, 1000).load(path)
+    with pytest.raises(IsADirectoryError, match=str(tmp_path)) as caught:
+        fresh.save(tmp_path)
+    assert caught.value.filename == str(tmp_path)
     assert len(fresh) == 0
     fresh.load(path)
     assert len(fresh) == 600

@@ -9,6 +9,8 @@ import pytest
 from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
 from fallow.study import Cell, Plan
+from fallow.study.devices import named_bytes
+from fallow.study.engines import run_study
 from fallow.study.fleets import check_fit, fleets_of
 from fallow.study.named import STUDIES, find_plan, part, read_toml
 from fallow.study.plan import ALGORITHM
@@ -174,8 +176,12 @@ def test_fleets_that_do_not_fit_are_refused() -> None:
         check_fit(plan, fleets_of(plan))
     with pytest.raises(FallowError, match="unknown device 'h20': did you mean 'h200'"):
         fleets_of(dataclasses.replace(plan, device="h20"))
-    with pytest.raises(FallowError, match="cannot read device 'manyGiB'"):
+    with pytest.raises(FallowError, match="unknown device 'manyGiB'"):
         fleets_of(dataclasses.replace(plan, device="manyGiB"))
+    for text in ("0GiB", f"{'9' * 400}GiB", "1.5 turnips"):
+        with pytest.raises(FallowError, match="write a size such as 500MB or 4GiB"):
+            named_bytes(text)
+    assert named_bytes("1.5MiB") == 3 << 19 and named_bytes("a100") == 79 << 30
 
 
 def test_dry_run_prints_what_it_would_take(run) -> None:
@@ -317,3 +323,16 @@ def test_two_cells_must_not_hold_the_same_branch() -> None:
         Plan("nothing", ())
     with pytest.raises(FallowError, match="has no rule"):
         Cell(rules=())
+
+
+def test_a_plan_takes_what_a_file_takes_and_says_what_it_cannot() -> None:
+    assert Plan("mine", [Cell()], seeds="0-2,5").seeds == (0, 1, 2, 5)
+    assert Plan("mine", [Cell()], seeds=3).seeds == (3,)
+    with pytest.raises(FallowError, match="give a list of Cell"):
+        Plan("mine", Cell())
+    with pytest.raises(
+        FallowError, match="conditions of a cell are none; write a list"
+    ):
+        Cell(conditions="none")
+    with pytest.raises(FallowError, match="a study is table1; make a Plan"):
+        run_study("table1", "never")

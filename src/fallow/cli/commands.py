@@ -18,20 +18,11 @@ from fallow.cli.status import StatusCommand
 from fallow.cli.study import StudyCommand
 from fallow.cli.track import TrackCommand
 from fallow.cli.train import TrainCommand
-from fallow.core.errors import FallowError, RunError, unknown
+from fallow.core.errors import FallowError, RunError, sentence_of, unknown
 from fallow.core.text import printable
 
 MAX_SENTENCE = 1500
 """Characters of an error that are shown; it may name what a file contains."""
-
-
-REMEDIES = {
-    FileNotFoundError: "check the path",
-    NotADirectoryError: "name a folder, or remove the file that is in its place",
-    IsADirectoryError: "name a file",
-    PermissionError: "change its permissions, or choose another path",
-}
-"""By what the system says of a file."""
 
 FIRST = f"""\
 Fallow {__version__}
@@ -89,7 +80,7 @@ def run(arguments: list[str]) -> int:
     except (FallowError, OSError, RunError, MemoryError) as error:
         if isinstance(error, BrokenPipeError) or os.environ.get("FALLOW_DEBUG"):
             raise
-        sentence = printable(_sentence(error), MAX_SENTENCE, keep_lines=True)
+        sentence = printable(sentence_of(error), MAX_SENTENCE, keep_lines=True)
         print(f"fallow: {sentence}", file=sys.stderr)
         return exit_code(error)
 
@@ -125,20 +116,3 @@ def exit_code(error: BaseException) -> int:
     if isinstance(code, int):
         return code
     return 1 if isinstance(error, RunError | MemoryError) else 2
-
-
-def _sentence(error: BaseException) -> str:
-    if isinstance(error, MemoryError):
-        return f"not enough memory{f': {error}' if str(error) else ''}"
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return _file_sentence(error)
-    return str(error) or type(error).__name__
-
-
-def _file_sentence(error: OSError) -> str:
-    """What the system refused, and what to do."""
-    what = error.strerror or type(error).__name__
-    problem = f"{what[:1].lower()}{what[1:]}"
-    remedy = REMEDIES.get(type(error), "choose another path")
-    name = error.filename if error.filename2 is None else error.filename2
-    return f"cannot use {os.fsdecode(name)}: {problem}; {remedy}"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fallow.cli.training import need_jax, resume_hint
+from fallow.core.errors import FallowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +33,10 @@ class DemoCommand:
     def run(self) -> None:
         from rich.console import Console
 
+        if self.walker and self.seeds is not None:
+            raise FallowError("--seeds is of the study; leave it or --walker out")
+        if self.seed and not self.walker:
+            raise FallowError("--seed is of the walker; add --walker, or name --seeds")
         console = Console(soft_wrap=True, highlight=False, markup=False)
         for line in self._walk() if self.walker else self._study():
             console.print(line)

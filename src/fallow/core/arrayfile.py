@@ -41,6 +41,7 @@ def save(
     }
     try:
         with files.write_atomic(path) as part:
+            part.touch()  # says what is refused better than the library does
             save_file(packed, part, metadata)
     except SafetensorError as error:  # the only kind it has, also for a full disk
         full = os.strerror(errno.ENOSPC) in str(error)

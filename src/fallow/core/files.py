@@ -1,6 +1,7 @@
 """Files that are written completely or not at all."""
 
 import contextlib
+import errno
 import itertools
 import os
 import re
@@ -24,12 +25,18 @@ def write_atomic(path: str | Path) -> Iterator[Path]:
     killed processes of this host are removed.
     """
     path = Path(path)
+    if path.is_dir():  # said now, before the work and by its own name
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path.parent, path.name)
     part = path.with_name(f"{path.name}{_suffix()}")
     try:
         yield part
         os.replace(part, path)
+    except OSError as error:
+        if str(error.filename) == str(part):  # whose name nobody gave
+            error.filename = str(path)
+        raise
     finally:
         part.unlink(missing_ok=True)
 
@@ -39,12 +46,13 @@ def require_place(path: str | Path, flag: str) -> None:
 
     Raises:
         FallowError: a folder is there already.
+        PermissionError: the folder around it cannot be written to.
     """
     if Path(path).is_dir():
-        raise FallowError(
-            f"{flag} is {path}, which is a folder; name a file, e.g. "
-            f"{Path(path) / flag.strip('-')}"
-        )
+        raise FallowError(f"{flag} is {path}, which is a folder; name a file in it")
+    around = next(folder for folder in Path(path).absolute().parents if folder.exists())
+    if not os.access(around, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
 def write_text(path: str | Path, text: str) -> None:

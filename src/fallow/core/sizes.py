@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 
+from fallow.core import options
 from fallow.core.errors import FallowError
 
 UNITS = {
@@ -14,6 +15,8 @@ UNITS = {
     **{unit: 1024**power for power, unit in enumerate("kmgt", 1)},
 }
 """Bytes in a unit; a bare letter is binary, as in `ulimit` and `java -Xmx4g`."""
+MAX_DIGITS = 20
+"""Of a size; more is taken for a typing error."""
 UNKNOWN_MEMORY = 8 << 30
 """Bytes assumed if the machine does not report its memory."""
 _CGROUP_LIMITS = (
@@ -30,10 +33,12 @@ def parse_size(text: str, option: str) -> int:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     n_bytes = 0
-    if match and match[2] in UNITS:
+    if match and match[2] in UNITS and len(match[1]) <= MAX_DIGITS:
         n_bytes = int(float(match[1]) * UNITS[match[2]])
     if n_bytes < 1:
-        raise FallowError(f"{option} is '{text}'; write a size such as 500MB or 4GiB")
+        raise FallowError(
+            f"{option} is '{options.shown(text)}'; write a size such as 500MB or 4GiB"
+        )
     return n_bytes
 
 

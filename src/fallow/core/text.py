@@ -20,6 +20,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def sentence(text: str) -> str:
+    """The text with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
 def _escaped(character: str) -> str:
     code = ord(character)
     if code in SURROGATES:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fallow.core.text import sentence
 from fallow.diagnosis import regime_phrases
 from fallow.diagnosis.changes import SMALL_EFFECT
 from fallow.diagnosis.decision import Decision
@@ -66,12 +67,8 @@ def reasons(diagnosis: Diagnosis) -> str:
         return " ".join([finding, *remarks])
     tracked = regime_phrases.finding(found)
     if found.is_ready and recommendation(diagnosis) == "discard":
-        return " ".join([tracked, _sentence(finding), *remarks])
-    return " ".join([finding, _sentence(tracked), *remarks])
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+        return " ".join([tracked, sentence(finding), *remarks])
+    return " ".join([finding, sentence(tracked), *remarks])
 
 
 def selector(decision: Decision) -> str:

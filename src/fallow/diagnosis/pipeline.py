@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fallow.core.errors import FallowError
+from fallow.core.errors import FallowError, sentence_of
 from fallow.core.progress import Track, untracked
 from fallow.core.text import printable
 from fallow.diagnosis.changes import (
@@ -108,7 +108,7 @@ class Failure:
     @classmethod
     def of(cls, path: Path, error: Exception) -> "Failure":
         """The failure to read or diagnose a path."""
-        return cls(printable(str(path)), printable(str(error)))
+        return cls(printable(str(path)), printable(sentence_of(error)))
 
 
 def diagnose(

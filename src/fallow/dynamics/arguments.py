@@ -46,7 +46,7 @@ def one_each(
     conditions: str | Condition | Sequence[str | Condition], n_agents: int
 ) -> list[Condition]:
     """Conditions, one for each agent, from one for all or a list."""
-    if isinstance(conditions, str | Condition):
+    if isinstance(conditions, str) or not isinstance(conditions, Sequence):
         conditions = [conditions] * n_agents
     if len(conditions) != n_agents:
         raise FallowError(

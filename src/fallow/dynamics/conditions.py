@@ -77,6 +77,10 @@ class Condition:
         """Read `name:option=value,…`; a condition passes through."""
         if isinstance(text, Condition):
             return text
+        if not isinstance(text, str):
+            raise FallowError(
+                f"a condition is {options.shown(text)}; write its name, e.g. 'gain'"
+            )
         name, given = options.parse(text)
         kind = CONDITIONS[name]
         if kind.shift is None:

@@ -75,7 +75,7 @@ class Worlds:
     ) -> None:
         self._arguments = {k: v for k, v in locals().items() if k != "self"}
         mujoco = simulator.load()
-        self.task = TASKS[task] if isinstance(task, str) else task
+        self.task = task if isinstance(task, Task) else TASKS[task]
         seeds = arguments.checked_seeds(seeds)
         self.n_agents, self.n_worlds = seeds.shape
         self.action_repeat = arguments.checked_repeat(action_repeat)
@@ -353,7 +353,12 @@ class Worlds:
         self._frames_to_change = (self._segment_ends - self._clock_frames).min()
 
     def _checked_actions(self, actions: np.ndarray) -> np.ndarray:
-        actions = np.asarray(actions, dtype=np.float64)
+        try:
+            actions = np.asarray(actions, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise FallowError(
+                f"actions are {options.shown(actions)}; give an array of numbers"
+            ) from None
         shape = (self.n_agents, self.n_worlds, self.n_actuators)
         if actions.shape != shape:
             raise FallowError(

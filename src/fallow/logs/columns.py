@@ -9,9 +9,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fallow.core import options
 from fallow.core.errors import FallowError, unknown
 from fallow.core.text import printable
-from fallow.logs.table import Choice, LogTable
+from fallow.logs.table import MIN_ROWS, Choice, LogTable
 
 ACTION_NAMES = ("action", "actions", "act", "ctrl", "control", "command", "commands")
 OBSERVATION_NAMES = ("observation", "observations", "obs", "state", "observation.state")
@@ -45,10 +46,30 @@ class Columns:
     """A log that needs more is refused; None: a quarter of the machine's memory."""
 
     def __post_init__(self) -> None:
-        if self.lag_ms is not None and not abs(self.lag_ms) <= MAX_LAG_MS:
+        if self.episode_steps is not None:
+            steps = options.integer(
+                "columns", "episode_steps", self.episode_steps, MIN_ROWS
+            )
+            object.__setattr__(self, "episode_steps", steps)
+            if self.episode is not None:
+                raise FallowError("give --episode or --episode-steps, not both")
+        if self.lag_ms is None:
+            return
+        is_number = isinstance(self.lag_ms, int | float)
+        if not is_number or not abs(self.lag_ms) <= MAX_LAG_MS:
             raise FallowError(
-                f"--lag-ms is {self.lag_ms:g}; it must lie between -{MAX_LAG_MS:,} and "
-                f"{MAX_LAG_MS:,}"
+                f"--lag-ms is {options.shown(self.lag_ms)}; it must be a number "
+                f"between -{MAX_LAG_MS:,} and {MAX_LAG_MS:,}"
+            )
+
+
+def refuse(columns: Columns, source: str, *fields: str) -> None:
+    """Raise if a choice is made that has no effect on a log, named by its fields."""
+    for field in fields:
+        if getattr(columns, field) is not None:
+            raise FallowError(
+                f"--{field.replace('_', '-')} has no effect on {source}: its format "
+                "settles that; leave it out"
             )
 
 
@@ -98,9 +119,9 @@ def _item(table: LogTable, item: str, flag: str) -> Choice:
     match = _ITEM.match(item)
     if match and match["inner"] is not None and match["name"] in table.arrays:
         return _places(table, match["name"], match["inner"], flag)
-    known = list(table.arrays)
-    if len(known) == 1:
-        known = list(table.arrays[known[0]].columns)
+    known = list(table.arrays) if len(table.arrays) > 1 else []
+    for content in table.arrays.values():
+        known += content.columns if content.named or not known else ()
     shown_names = [printable(name, MAX_NAME) for name in known[: 3 * SHOWN]]
     if len(known) > 3 * SHOWN:
         shown_names.append(f"and {len(known) - 3 * SHOWN} more")

@@ -9,7 +9,7 @@ from fallow.core.errors import FallowError
 from fallow.core.sizes import machine_memory
 from fallow.core.text import printable
 from fallow.logs.assemble import assemble
-from fallow.logs.columns import Columns
+from fallow.logs.columns import Columns, refuse
 from fallow.logs.limits import Budget
 from fallow.logs.log import Log
 from fallow.logs.readers.arrays import NUMBERS, Declared, NamedArrays, table_of_arrays
@@ -47,10 +47,10 @@ def _table(data: Any, columns: Columns, budget: Budget) -> LogTable:
         data = dict(zip(("velocity", "action"), data, strict=True))
     if isinstance(data, Mapping):
         if any(_is_ragged(value) for value in data.values()):
-            return _of_episodes(_by_episode(data, budget.source), budget)
+            return _of_episodes(_by_episode(data, budget.source), columns, budget)
         return _of_arrays(data, columns, budget)
     if isinstance(data, Sequence) and all(isinstance(item, Mapping) for item in data):
-        return _of_episodes(data, budget)
+        return _of_episodes(data, columns, budget)
     raise FallowError(
         f"{budget.source} is of type {type(data).__name__}; give a DataFrame, a dict "
         "of arrays, a list of dicts by episode, or a pair (velocity, action)"
@@ -88,7 +88,10 @@ def _of_arrays(data: Mapping[Any, Any], columns: Columns, budget: Budget) -> Log
     return table_of_arrays(found, columns, source=budget.source, format=FORMAT)
 
 
-def _of_episodes(episodes: Sequence[Mapping[Any, Any]], budget: Budget) -> LogTable:
+def _of_episodes(
+    episodes: Sequence[Mapping[Any, Any]], columns: Columns, budget: Budget
+) -> LogTable:
+    refuse(columns, budget.source, "episode", "time", "episode_steps", "lag_ms")
     arrays = [_flat(budget.source, episode) for episode in episodes]
     declared = [
         {name: Declared(a.shape, a.dtype) for name, a in episode.items()}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fallow.core.errors import FallowError
+from fallow.core.errors import FallowError, sentence_of
 from fallow.core.files import is_leftover
 from fallow.core.text import printable
 from fallow.logs.columns import Columns
@@ -88,7 +88,7 @@ class Following:
             if path in self.paths:
                 raise
             self._done.add(path)
-            yield FollowedItem(path, None, printable(str(error)))
+            yield FollowedItem(path, None, printable(sentence_of(error)))
             return
         if is_final or source.is_over:
             self._done.add(path)

@@ -27,7 +27,7 @@ from fallow.logs.history import MAGIC, Header, History, episode_of
 from fallow.logs.limits import Budget
 from fallow.logs.readers import mcap, one_sentence, reader_of, recordings
 from fallow.logs.readers.flat import episode_columns, episode_steps_s
-from fallow.logs.readers.history import table_of
+from fallow.logs.readers.history import check_columns, table_of
 from fallow.logs.readers.reader import head_of
 from fallow.logs.table import MIN_ROWS, Array, LogTable, pieces
 from fallow.logs.text_rows import RowFormat, filled, format_of
@@ -115,6 +115,7 @@ class GrowingHistory:
     format = "history"
 
     def __init__(self, path: Path, columns: Columns) -> None:
+        check_columns(path, columns)
         self.path, self._columns = path, columns
         self._scan = blocks.Scan()
         self._header: Header | None = None
@@ -123,11 +124,7 @@ class GrowingHistory:
     def read(self, is_final: bool) -> Iterator[LoggedEpisode]:
         """A block that is not finished is left for later."""
         scan = self._scan
-        if self.path.stat().st_size < scan.good_bytes:
-            raise FallowError(
-                f"{self.path} became shorter while it was read; was it replaced? "
-                "Follow it again from its start"
-            )
+        _check_grown(self.path, scan.good_bytes)
         for payload in blocks.read(self.path, MAGIC, scan):
             if self._header is None:
                 self._header = Header.from_json(payload)
@@ -184,6 +181,7 @@ class GrowingRows:
     def _block(self, is_final: bool) -> bytes:
         """The next bytes, none where there are none now."""
         if self.path != STDIN:
+            _check_grown(self.path, self._place)
             with self.path.open("rb") as file:
                 file.seek(self._place)
                 block = file.read(BLOCK_BYTES)
@@ -359,6 +357,15 @@ class GrowingFile:
         else:
             table = reader_of(self.path).read(self.path, self._columns, budget)
         yield from _episodes(table, self._columns, budget)
+
+
+def _check_grown(path: Path, n_read: int) -> None:
+    """Raise if a file has fewer bytes than were read of it."""
+    if path.stat().st_size < n_read:
+        raise FallowError(
+            f"{path} became shorter while it was read; was it replaced? Follow it "
+            "again from its start"
+        )
 
 
 def _stamp(path: Path) -> tuple[int, int]:

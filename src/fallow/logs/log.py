@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fallow.core.errors import FallowError
-from fallow.core.text import printable
+from fallow.core.text import counted, printable
 
 MIN_TRANSITIONS = 2
 """In an episode; a single sample says nothing about a response."""
@@ -117,10 +117,11 @@ def _check_finite(log: Log, name: str, values: np.ndarray, closing_rows: int) ->
     row, column = np.argwhere(~measured)[0]
     ends = np.cumsum(log.n_transitions + closing_rows)
     episode = int(np.searchsorted(ends, row, side="right"))
+    what = "action" if name == "action" else "velocity driven by"
     raise FallowError(
-        f"{log.source}: the {name} of '{log.actuators[column]}' is "
-        f"{values[row, column]} in episode {episode} ({(~measured).sum()} such values "
-        "in all); repair or leave out what was not measured"
+        f"{log.source}: the {what} '{log.actuators[column]}' is {values[row, column]} "
+        f"in episode {episode} ({counted(int((~measured).sum()), 'such value')} in "
+        "all); repair or leave out what was not measured"
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fallow.core.errors import FallowError
+from fallow.core.text import counted
 from fallow.logs import differences
 from fallow.logs.columns import Columns
 from fallow.logs.commands import Commands
@@ -69,9 +70,11 @@ def pair(
             "record states and commands at the same time"
         )
     if n_without := len(found) - len(parts):
-        notes += (f"left out {n_without} recordings without the chosen columns",)
+        without = counted(n_without, "recording")
+        notes += (f"left out {without} without the chosen columns",)
     if n_short := len(every) - len(episodes):
-        notes += (f"left out {n_short} pieces with too few states or no commands",)
+        short = counted(n_short, "piece")
+        notes += (f"left out {short} with too few states or no commands",)
     if chosen.is_position:
         notes += (differences.NOTE,)
     return Paired(

@@ -119,6 +119,8 @@ def limit_columns(source: str, n_columns: int) -> None:
 
 def runs(source: str, ids: np.ndarray) -> np.ndarray:
     """Rows (k,) of each episode, from an episode number for every row."""
+    if len(ids) == 0:
+        raise FallowError(f"{source} has no rows; record something")
     starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
     found, counts = np.unique(ids[starts], return_counts=True)
     if (counts > 1).any():
@@ -142,11 +144,6 @@ def ended(ends: np.ndarray) -> np.ndarray:
 
 def pieces(n_rows: int, episode_steps: int) -> np.ndarray:
     """Rows (k,) of equal pieces of a recording without episodes; the rest is left."""
-    if episode_steps < MIN_ROWS:
-        raise FallowError(
-            f"--episode-steps is {episode_steps}; an episode needs {MIN_ROWS} rows or "
-            "more"
-        )
     return np.full(n_rows // episode_steps, episode_steps)
 
 

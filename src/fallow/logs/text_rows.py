@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from fallow.core.text import printable
 from fallow.logs.table import limit_columns
 
 DELIMITERS = ",;\t"
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,14 @@ def format_of(source: str, first: str, second: str | None) -> RowFormat | None:
         )
     if second is None:
         return None
-    known = [not np.isnan(number(cell)) for cell in _cells(second, delimiter)]
+    cells = _cells(second, delimiter)
+    for cell, name in zip(cells, names, strict=False):
+        if DECIMAL_COMMA.fullmatch(cell):
+            raise FallowError(
+                f"the first row of {source} holds '{printable(cell, 60)}' in column "
+                f"'{printable(name, 60)}'; write numbers with a decimal point"
+            )
+    known = [not np.isnan(number(cell)) for cell in cells]
     known = (known + [False] * len(names))[: len(names)]
     places = {"table": tuple(range(len(names)))}
     return RowFormat("csv", tuple(names), places, delimiter, tuple(known))

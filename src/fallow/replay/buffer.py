@@ -23,7 +23,13 @@ from fallow.core.errors import FallowError
 from fallow.replay import replay_file
 from fallow.replay.composition import Composition, of_spans
 from fallow.replay.fast_add import FastAdd
-from fallow.replay.labeler import Labeler, Tracked, new_labeler, read_stored
+from fallow.replay.labeler import (
+    Labeler,
+    Tracked,
+    new_labeler,
+    places_of,
+    read_stored,
+)
 from fallow.replay.ledger import CHUNK, Ledger
 from fallow.replay.rules import Rule
 from fallow.replay.sampler import Sampler
@@ -67,7 +73,7 @@ class Buffer:
     ) -> None:
         layout = Layout.of(fields, half)
         self.ledger = Ledger(n_worlds, capacity_transitions, seed)
-        self._places = None if tracked is None else tracked.places(dict(fields))
+        self._places = places_of(tracked, fields)
         make = None
         if tracked is not None and self._places is not None:
             make = functools.partial(new_labeler, self.ledger, tracked, self._places)

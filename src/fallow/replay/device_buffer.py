@@ -20,7 +20,13 @@ import numpy as np
 from fallow.core.errors import FallowError
 from fallow.replay import replay_file
 from fallow.replay.buffer import Ticket
-from fallow.replay.labeler import Labeler, Tracked, new_labeler, read_stored
+from fallow.replay.labeler import (
+    Labeler,
+    Tracked,
+    new_labeler,
+    places_of,
+    read_stored,
+)
 from fallow.replay.ledger import CHUNK, Ledger
 from fallow.replay.rules import Rule
 from fallow.replay.sampler import Sampler
@@ -88,15 +94,15 @@ class DeviceBuffer:
             raise FallowError(
                 f"{len(rules)} rules and {len(seeds)} seeds; give one of each a branch"
             )
+        self.layout = Layout.of(fields, half)
         self.ledgers = [Ledger(n_worlds, capacity_transitions, seed) for seed in seeds]
         self._tracked = tracked
-        self._places = None if tracked is None else tracked.places(dict(fields))
+        self._places = places_of(tracked, fields)
         self._executor: ThreadPoolExecutor | None = None
         self.samplers = [
             Sampler(ledger, rule, seed, sample_running, self._labeler_maker(ledger))
             for ledger, rule, seed in zip(self.ledgers, rules, seeds, strict=True)
         ]
-        self.layout = Layout.of(fields, half)
         n_rows = self.ledgers[0].n_slots * CHUNK
         self.groups: Groups = {
             dtype: jnp.zeros((len(rules), n_rows, width), dtype)

@@ -8,13 +8,14 @@ can work on another thread, and samples never depend on its speed.
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fallow.core import options
 from fallow.core.errors import FallowError, unknown
 from fallow.replay.ledger import FREE, Ledger
 from fallow.replay.storage import Field
@@ -59,6 +60,20 @@ class Tracked:
                 "each action drives"
             )
         return TrackedPlaces(velocity, action)
+
+
+def places_of(
+    tracked: Tracked | None, fields: Mapping[str, Field]
+) -> "TrackedPlaces | None":
+    """The columns of fields that a tracker reads; None without one."""
+    if tracked is None:
+        return None
+    if not isinstance(tracked, Tracked):
+        raise FallowError(
+            f"tracked is {options.shown(tracked)}; name the fields, e.g. "
+            'Tracked(velocity="observation[18:24]", action="action")'
+        )
+    return tracked.places(dict(fields))
 
 
 @dataclass(frozen=True)

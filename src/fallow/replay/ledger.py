@@ -37,6 +37,7 @@ class Ledger:
         options.check_int(
             "buffer", "capacity_transitions", capacity_transitions, 1, MAX_TRANSITIONS
         )
+        seed = options.integer("buffer", "seed", seed, at_least=0)
         self.n_worlds = n_worlds
         self.capacity_transitions = capacity_transitions
         """At least so many of the newest steps are always stored."""

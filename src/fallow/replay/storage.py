@@ -5,6 +5,7 @@ memory and a batch is a few block copies.
 """
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +20,8 @@ from fallow.core.errors import FallowError
 
 IS_FIRST = "is_first"
 """The field that every buffer stores by itself."""
+REGIME = "regime"
+"""What `add` takes beside the fields."""
 LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
@@ -53,23 +56,21 @@ class Layout:
     @classmethod
     def of(cls, given: Mapping[str, Field], half: bool = False) -> "Layout":
         """Pack fields and `is_first` by type; `half` stores floats as float16."""
-        if IS_FIRST in given:
+        if not isinstance(given, Mapping):
             raise FallowError(
-                "is_first is stored by itself; leave it out of the fields"
+                f"fields are {options.shown(given)}; give a Field by name, e.g. "
+                "{'observation': Field((3,))}"
             )
-        fields = {**given, IS_FIRST: Field((), "bool")}
+        for name in (IS_FIRST, REGIME):
+            if name in given:
+                raise FallowError(
+                    f"{name} is stored by itself; leave it out of the fields"
+                )
+        fields = {name: _checked(name, field) for name, field in given.items()}
+        fields[IS_FIRST] = Field((), "bool")
         places: dict[str, FieldPlace] = {}
         widths: dict[str, int] = {}
         for name, field in fields.items():
-            if not isinstance(field, Field):
-                raise FallowError(
-                    f"{name} is {options.shown(field)}; give its shape and type, e.g. "
-                    "Field((3,)) or Field((), 'int64')"
-                )
-            if np.dtype(field.dtype).hasobject:
-                raise FallowError(
-                    f"{name} is of Python objects; a buffer stores numbers and flags"
-                )
             dtype = np.dtype(field.dtype).name
             group = "float16" if half and dtype.startswith("float") else dtype
             start = widths.get(group, 0)
@@ -105,10 +106,9 @@ class Layout:
             values = step[name]
             fits = type(values) is np.ndarray and values.dtype == dtype
             if not fits or values.shape != leading + shape:
-                found = np.asarray(values)
                 raise FallowError(
-                    f"{name} is {found.dtype} of shape {found.shape}; this buffer "
-                    f"stores {dtype} of shape {leading + shape}"
+                    f"{name} is {_described(values)}; this buffer stores {dtype} of "
+                    f"shape {leading + shape}"
                 )
             if dtype.kind == "f":
                 _check_numbers(name, values, is_halved)
@@ -142,6 +142,46 @@ class Layout:
                 values = values.reshape(*values.shape[:-1], *shape)
             out[name] = values if cast is None else values.astype(cast)
         return out
+
+
+def _checked(name: Any, field: Any) -> Field:
+    """A field with its shape as integers and its type by name."""
+    options.check_text("buffer", "the name of a field", name)
+    if not isinstance(field, Field):
+        raise FallowError(
+            f"{name} is {options.shown(field)}; give its shape and type, e.g. "
+            "Field((3,)) or Field((), 'int64')"
+        )
+    try:
+        shape = tuple(map(operator.index, field.shape))
+    except TypeError:
+        shape = (0,)
+    if any(width < 1 for width in shape):
+        raise FallowError(
+            f"{name} has shape {options.shown(field.shape)}; give whole numbers of 1 "
+            "or more, e.g. Field((3,))"
+        )
+    try:
+        dtype = np.dtype(field.dtype)
+    except TypeError:
+        raise FallowError(
+            f"{name} has type {options.shown(field.dtype)}, which NumPy does not know; "
+            "write e.g. 'float32'"
+        ) from None
+    if dtype.hasobject:
+        raise FallowError(
+            f"{name} is of Python objects; a buffer stores numbers and flags"
+        )
+    return Field(shape, dtype.name if dtype.isnative else dtype.str)
+
+
+def _described(values: Any) -> str:
+    """The type and shape of what should be an array."""
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        return "not an array, since its rows differ in length"
+    return f"{found.dtype} of shape {found.shape}"
 
 
 class Storage:

@@ -48,7 +48,11 @@ def terminal(table: ReportTable) -> RichTable:
     )
     for index, name in enumerate(table.head):
         label = index < table.n_labels
-        shown.add_column(Text(_line(name)), justify="left" if label else "right")
+        shown.add_column(
+            Text(_line(name)),
+            justify="left" if label else "right",
+            overflow="fold",
+        )
     for row in table.texts():
         shown.add_row(*(Text(_line(text)) for text in row))
     return shown

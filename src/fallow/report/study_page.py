@@ -117,7 +117,7 @@ def _facts(study: StudyResults) -> dict[str, str]:
     """Short values of the plan, and versions."""
     plan = {} if study.plan is None else study.plan.content()
     found = {
-        key.replace("_", " ").capitalize(): _shown(value)
+        key.removeprefix("n_").replace("_", " ").capitalize(): _shown(value)
         for key, value in plan.items()
         if isinstance(value, str | int | float) or _is_row(value)
     }

@@ -1,6 +1,7 @@
 """Devices by name, for which fleets are sized: `h200`, `cpu`, or memory as `24GiB`."""
 
-from fallow.core.errors import FallowError, unknown
+from fallow.core.errors import unknown
+from fallow.core.sizes import parse_size
 
 GIB = 2**30
 HERE = "here"
@@ -17,14 +18,8 @@ def named_bytes(device: str) -> int | None:
     """
     if device == HERE:
         return None
-    if not device.endswith("GiB"):
-        if device not in DEVICES_GIB:
-            raise unknown("device", device, (*DEVICES_GIB, HERE, "24GiB"))
+    if device in DEVICES_GIB:
         return DEVICES_GIB[device] * GIB
-    try:
-        n_bytes = int(float(device.removesuffix("GiB")) * GIB)
-    except (ValueError, OverflowError):
-        n_bytes = 0
-    if n_bytes < 1:
-        raise FallowError(f"cannot read device '{device}'; write its memory as 24GiB")
-    return n_bytes
+    if not device[:1].isdigit():
+        raise unknown("device", device, (*DEVICES_GIB, HERE, "24GiB"))
+    return parse_size(device, "device")

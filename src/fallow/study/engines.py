@@ -10,6 +10,7 @@ import numpy as np
 
 from fallow.agents.compiling import keep_compiled
 from fallow.agents.progress import EvaluationResult, Progress
+from fallow.core import options
 from fallow.core.errors import FallowError
 from fallow.core.extras import load
 from fallow.core.lock import lock
@@ -101,6 +102,11 @@ def _raise_failures(study: Study) -> None:
 
 def check_bodies(plan: Plan) -> None:
     """Raise if a condition is impossible on its task's body, before any training."""
+    if not isinstance(plan, Plan):
+        raise FallowError(
+            f"a study is {options.shown(plan)}; make a Plan, or read one with "
+            "fallow.study.named.find_plan"
+        )
     for cell in plan.cells:
         model = compile_body(TASKS[cell.task].body)
         for condition in cell.conditions:

@@ -16,7 +16,7 @@ from typing import Any
 
 from fallow.agents import AGENTS
 from fallow.core import legacy, options, seeds
-from fallow.core.errors import FallowError, unknown
+from fallow.core.errors import FallowError
 from fallow.core.legacy import ALGORITHM
 from fallow.core.results import Label
 from fallow.dynamics.conditions import Condition
@@ -47,6 +47,7 @@ class Cell:
     """Other sets train their trunks with other seeds."""
 
     def __post_init__(self) -> None:
+        _check_lists(vars(self))
         check_cell(self)
         vars(self).update(
             conditions=tuple(str(Condition.parse(text)) for text in self.conditions),
@@ -113,7 +114,7 @@ class Plan:
     """Seeds that are trained together; 0: one on a processor, else what fits."""
 
     def __post_init__(self) -> None:
-        vars(self).update(cells=tuple(self.cells), seeds=tuple(self.seeds))
+        vars(self).update(cells=_checked_cells(self.cells), seeds=_seeds(self.seeds))
         check_plan(self)
 
     # ---------------------------------------------------------------- parts
@@ -251,8 +252,6 @@ class Plan:
                 f"a study is {options.shown(content)}; write a table of its fields"
             )
         values = {**content}
-        if "seeds" in values:
-            values["seeds"] = _seeds(values["seeds"])
         cells = values.pop("cells", [])
         if not isinstance(cells, list | tuple):
             raise FallowError("cells are tables: write [[cells]] before each")
@@ -355,13 +354,16 @@ def _cell(content: Any) -> Cell:
         raise FallowError(
             f"a cell is {options.shown(content)}; write a table with conditions, rules"
         )
-    _check_lists(content)
-    known = {field.name for field in dataclasses.fields(Cell)}
-    for name in content:
-        if name not in known:
-            raise unknown("option of a cell", name, known)
-    lists = {name: tuple(content[name]) for name in LISTS if name in content}
-    return Cell(**{**content, **lists})
+    return options.build(Cell, content, "a cell")
+
+
+def _checked_cells(given: Any) -> tuple[Cell, ...]:
+    is_list = isinstance(given, list | tuple)
+    if not is_list or not all(isinstance(cell, Cell) for cell in given):
+        raise FallowError(
+            f"the cells of a study are {options.shown(given)}; give a list of Cell"
+        )
+    return tuple(given)
 
 
 def _check_lists(content: dict[str, Any]) -> None:

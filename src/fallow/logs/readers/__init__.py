@@ -21,7 +21,7 @@ from fallow.logs.readers.reader import PICKLES, Reader, head_of, reason_of
 
 PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf")
 """How archives begin: gzip, bzip2, xz, zstd, 7z."""
-JSON_LINES = (".json", ".jsonl", ".ndjson")
+JSON_LINES = (".jsonl", ".ndjson")
 
 READERS: Registry[Reader] = Registry("log format")
 for _module in (history, npz, minari, d4rl, lerobot, mcap, ros, csv):
@@ -112,6 +112,8 @@ def _remedy(path: Path, head: bytes) -> str:
         return "it looks like UTF-16: save it as UTF-8"
     if path.suffix.lower() in JSON_LINES:
         return "fallow track reads JSON lines"
+    if path.suffix.lower() == ".json":
+        return "write one JSON object a line, as .jsonl, which fallow track reads"
     return "write its columns as CSV or npz"
 
 

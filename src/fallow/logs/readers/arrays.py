@@ -12,7 +12,7 @@ import numpy as np
 
 from fallow.core.errors import FallowError
 from fallow.core.text import printable
-from fallow.logs.columns import ACTION_NAMES, OBSERVATION_NAMES, Columns
+from fallow.logs.columns import ACTION_NAMES, OBSERVATION_NAMES, Columns, refuse
 from fallow.logs.guess import POSITION_NAMES, VELOCITY_NAMES
 from fallow.logs.limits import Budget
 from fallow.logs.readers.flat import episode_lengths, episode_regime, episode_steps_s
@@ -80,6 +80,7 @@ def table_of_arrays(arrays: NamedArrays, columns: Columns, **about: Any) -> LogT
     actions = [d for n, d in rows.items() if _last(n) in ACTION_NAMES]
     is_cube = {len(d.shape) == 3 for d in actions or rows.values()}
     if columns.episode_steps is None and True in is_cube:
+        refuse(columns, source, "episode", "time", "lag_ms")
         return LogTable(**_cubes(arrays, rows), **about)
     tables = {name: d for name, d in rows.items() if len(d.shape) <= 2}
     if not tables:

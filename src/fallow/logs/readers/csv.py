@@ -2,7 +2,6 @@
 
 import csv
 import re
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from fallow.logs.limits import Budget, require_regular
 from fallow.logs.readers.flat import episode_lengths, episode_regime, episode_steps_s
 from fallow.logs.readers.reader import Reader
 from fallow.logs.table import MAX_COLUMNS, Array, LogTable, limit_columns
+from fallow.logs.text_rows import DECIMAL_COMMA, DELIMITERS
 
 SUFFIXES = (".csv", ".tsv", ".txt")
-DELIMITERS = ",;\t"
 MAX_LINE_BYTES = 64 * MAX_COLUMNS
 """A longer line is damage."""
 BLOCK_BYTES = 1 << 20
@@ -26,7 +25,6 @@ NO_NUMBER = re.compile(
     r"could not convert string '(.*)' to \w+ at row (\d+), column (\d+)"
 )
 """What NumPy says of a text: its row without the header, its column from 1."""
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 WHOLE_BYTES = 1 << 30
 """Larger files are read once for each group of columns, to save memory."""
 
@@ -43,6 +41,8 @@ def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     _check_widths(path, delimiter, len(header))
     has_names = not all(_is_number(name) for name in header)
     names = header if has_names else [str(i) for i in range(len(header))]
+    if has_names and not _has_rows(path):
+        raise FallowError(f"{path} has a header and no rows; record something")
 
     def parse(chosen: Sequence[int]) -> np.ndarray:
         n_bytes = 2 * n_lines * len(set(chosen)) * np.dtype(float).itemsize
@@ -61,7 +61,9 @@ def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     def column(name: str) -> np.ndarray:
         return load([names.index(name)])[:, 0]
 
-    n_rows = len(load([0])) if columns.episode_steps is not None else 0
+    n_rows = 0
+    if columns.episode_steps is not None:  # the first column may hold texts
+        n_rows = len(_load(path, delimiter, has_names, [0], dtype="S1"))
     lengths = episode_lengths(str(path), names, column, n_rows, columns)
     kept = int(lengths.sum())
     table = Array(tuple(names), lengths, lambda c: load(c)[:kept], named=True)
@@ -123,24 +125,33 @@ def _parse(
     """Columns (rows, chosen); `names` are those of the first line, if it has any."""
     order = sorted(set(chosen))
     try:
-        with warnings.catch_warnings(action="ignore"):  # of no rows: said below
-            values = np.loadtxt(
-                path,
-                delimiter=delimiter,
-                skiprows=1 if names else 0,
-                usecols=order,
-                ndmin=2,
-                comments=None,
-                quotechar='"',
-                encoding="utf-8-sig",
-            )
+        values = _load(path, delimiter, bool(names), order)
     except (ValueError, IndexError) as error:
         raise FallowError(
             f"{path} is not a table of numbers: {_reason(str(error), names)}"
         ) from None
-    if len(values) == 0:
-        raise FallowError(f"{path} has a header and no rows; record something")
     return values[:, [order.index(column) for column in chosen]]
+
+
+def _load(
+    path: Path,
+    delimiter: str,
+    has_names: bool,
+    chosen: Sequence[int],
+    dtype: type | str = float,
+) -> np.ndarray:
+    """Columns (rows, chosen) as NumPy reads them."""
+    return np.loadtxt(
+        path,
+        dtype,
+        delimiter=delimiter,
+        skiprows=1 if has_names else 0,
+        usecols=chosen,
+        ndmin=2,
+        comments=None,
+        quotechar='"',
+        encoding="utf-8-sig",
+    )
 
 
 def _reason(error: str, names: Sequence[str]) -> str:
@@ -158,6 +169,13 @@ def _reason(error: str, names: Sequence[str]) -> str:
     if DECIMAL_COMMA.fullmatch(text):
         return f"{what}; write numbers with a decimal point"
     return f"{what}; repair that row or choose other columns"
+
+
+def _has_rows(path: Path) -> bool:
+    """Whether any line after the first holds something."""
+    with path.open("rb") as file:
+        file.readline()
+        return any(line.strip() for line in file)
 
 
 def _header(path: Path) -> tuple[list[str], str]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from fallow.core.errors import FallowError, unknown
 from fallow.core.text import printable
-from fallow.logs.columns import Columns
+from fallow.logs.columns import Columns, refuse
 from fallow.logs.table import ended, pieces, runs, step_of_episodes
 
 EPISODE_NAMES = (
@@ -31,6 +31,11 @@ def episode_lengths(
     """Rows (k,) of each episode: as chosen, by a number for each row, or by ends."""
     known = list(names)
     if columns.episode_steps is not None:
+        if n_rows < columns.episode_steps:
+            raise FallowError(
+                f"--episode-steps is {columns.episode_steps:,} and {source} has "
+                f"{n_rows:,} rows; choose a smaller one"
+            )
         return pieces(n_rows, columns.episode_steps)
     number, ends = episode_columns(source, known, columns)
     if number is not None:
@@ -69,6 +74,7 @@ def episode_steps_s(
     columns: Columns,
 ) -> np.ndarray | None:
     """(k,) the control step of each episode in seconds; None without times."""
+    refuse(columns, source, "lag_ms")
     known = list(names)
     if columns.time is not None:
         name: str | None = _known(known, columns.time, "--time")

@@ -7,7 +7,7 @@ import numpy as np
 
 from fallow.core.errors import FallowError
 from fallow.dynamics.conditions import Condition
-from fallow.logs.columns import Columns
+from fallow.logs.columns import Columns, refuse
 from fallow.logs.history import MAGIC, Header, History, read_history
 from fallow.logs.limits import Budget
 from fallow.logs.readers.reader import Reader
@@ -23,8 +23,14 @@ def matches(path: Path, head: bytes) -> bool:
 
 def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     """The history's observations and actions; its damage, if any, is a note."""
+    check_columns(path, columns)
     budget.take(path.stat().st_size, "the history")
     return table_of(read_history(path), str(path))
+
+
+def check_columns(path: Path, columns: Columns) -> None:
+    """Raise if episodes or times are chosen, which a history has itself."""
+    refuse(columns, str(path), "episode", "time", "episode_steps", "lag_ms")
 
 
 def table_of(history: History, source: str) -> LogTable:

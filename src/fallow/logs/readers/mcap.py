@@ -33,7 +33,27 @@ def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
 
 
 def open_mcap(path: Path, collector: Collector, budget: Budget) -> None:
-    """Add the messages about joints of one file to the collector."""
+    """Add the messages about joints of one file to the collector.
+
+    Raises:
+        FallowError: the file ends in the middle of a record, as after a crash.
+    """
+    try:
+        _collect(path, collector, budget)
+    except needs("mcap.exceptions", "mcap").EndOfFile:
+        raise FallowError(
+            f"{path} is cut short: it ends in the middle of a record; repair it with "
+            "mcap recover, or read what it has with fallow track"
+        ) from None
+
+
+def open_unfinished(path: Path, collector: Collector, budget: Budget) -> None:
+    """The same of a file that is being written, as far as it goes."""
+    with contextlib.suppress(needs("mcap.exceptions", "mcap").EndOfFile):
+        _collect(path, collector, budget)
+
+
+def _collect(path: Path, collector: Collector, budget: Budget) -> None:
     schemas: dict[int, Any] = {}
     channels: dict[int, Any] = {}
     records = needs("mcap.records", "mcap")
@@ -48,12 +68,6 @@ def open_mcap(path: Path, collector: Collector, budget: Budget) -> None:
                 if channel is None:
                     raise FallowError(f"{path} has a message without its channel")
                 _add(collector, channel, schemas.get(channel.schema_id), record)
-
-
-def open_unfinished(path: Path, collector: Collector, budget: Budget) -> None:
-    """The same of a file that is being written, as far as it goes."""
-    with contextlib.suppress(needs("mcap.exceptions", "mcap").EndOfFile):
-        open_mcap(path, collector, budget)
 
 
 def _add(collector: Collector, channel: Any, schema: Any, message: Any) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fallow.core.errors import FallowError
-from fallow.logs.columns import Columns
+from fallow.logs.columns import Columns, refuse
 from fallow.logs.limits import Budget
 from fallow.logs.readers import columnar, hdf5
 from fallow.logs.readers.episodes import arrays_of_episodes
@@ -49,6 +49,7 @@ def matches(path: Path, head: bytes) -> bool:
 
 def read(path: Path, columns: Columns, budget: Budget) -> LogTable:
     """Arrays of one or two dimensions that every episode has."""
+    refuse(columns, str(path), "episode", "time", "episode_steps", "lag_ms")
     if path.is_dir() and not (path / DATA_FILE).is_file():
         return _read_columnar(path, budget)
     data_path = path / DATA_FILE if path.is_dir() else path

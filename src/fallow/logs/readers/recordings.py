@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fallow.core.errors import FallowError
-from fallow.core.text import printable
+from fallow.core.text import counted, printable
 from fallow.logs import pairing
-from fallow.logs.columns import Columns
+from fallow.logs.columns import Columns, refuse
 from fallow.logs.limits import Budget, require_regular
 from fallow.logs.readers.reader import head_of, reason_of
 from fallow.logs.streams import Collector, Stream
@@ -62,6 +62,7 @@ def read(
     Raises:
         FallowError: none can be read, or no message is about joints.
     """
+    refuse(columns, str(path), "episode", "time")
     recordings = recordings_in(path) if path.is_dir() else [[path]]
     found: list[tuple[int, list[Stream]]] = []
     failures: list[str] = []
@@ -124,7 +125,7 @@ def _notes(failures: list[str]) -> tuple[str, ...]:
     rest = (
         f"; and {len(failures) - MAX_NAMED} more" if len(failures) > MAX_NAMED else ""
     )
-    return (f"left out {len(failures)} recordings: {named}{rest}",)
+    return (f"left out {counted(len(failures), 'recording')}: {named}{rest}",)
 
 
 def _visible(folder: Path) -> list[Path]:
