@@ -15,6 +15,7 @@ MOST_NAMED = 3
 MOST_SPANS = 8
 """Spans of episodes that a sentence lists, the newest ones."""
 UNEXPLAINED = "no gains explain it (friction, damping, load?)"
+UNEQUAL = "other damping or load looks alike"
 DOUBTFUL = "The last episodes do not fit that regime; more are needed to decide."
 HEADS = ("regime", "episodes", "data", "actuators, relative to regime 0")
 
@@ -66,6 +67,8 @@ def lost(regime: SeenRegime, actuators: Sequence[str]) -> str:
         named = [f"{actuators[j]} {loss(regime, j)}" for j in chosen[:MOST_NAMED]]
         rest = len(chosen) - len(named)
         text = ", ".join(named) + (f", and {rest} more" if rest else "")
+        if len(chosen) > 1 and not alike and (regime.gain[chosen] > 0).all():
+            text += f" ({UNEQUAL})"
     return text if regime.calibrated else f"{text}, uncalibrated"
 
 
