@@ -378,7 +378,7 @@ def test_broken_episodes_are_named_skipped_and_counted(
     assert (code, error) == (0, "")
     for words in (
         "episode 10: skipped: 1 of its rows cannot be read",
-        "episode 12: skipped: 1 of the",
+        "episode 12: skipped: NaN, infinite or above 1e+12 in 1 of ",
         "episode 14: skipped: 1 of its rows cannot be read",
         "episode 19: skipped: 4 steps, fewer than 20",
         "20 episodes (4 skipped), 1 regime. Keep all: ",

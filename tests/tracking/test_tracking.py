@@ -369,12 +369,19 @@ def test_wrong_shapes_are_errors(v: tuple[int, ...], a: tuple[int, ...]) -> None
         Tracker(3, STEP_S, SMALL).update(np.ones(v), np.ones(a))
 
 
+def test_what_is_no_number_is_named() -> None:
+    with pytest.raises(FallowError, match="velocities are fast; give an array"):
+        Tracker(3, STEP_S, SMALL).update("fast", np.ones((10, 3)))  # type: ignore[arg-type]
+    with pytest.raises(FallowError, match="n_actuators is six"):
+        Tracker("six", STEP_S)  # type: ignore[arg-type]
+
+
 def test_bad_settings_are_errors() -> None:
     with pytest.raises(FallowError, match="false_alarms_per_1000 is 0"):
         TrackerConfig(false_alarms_per_1000=0)
-    with pytest.raises(FallowError, match="0 actuators"):
+    with pytest.raises(FallowError, match="n_actuators is 0"):
         Tracker(0, STEP_S)
-    with pytest.raises(FallowError, match="control step"):
+    with pytest.raises(FallowError, match="control_step_s is nan"):
         Tracker(1, float("nan"))
 
 

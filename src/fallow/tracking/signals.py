@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.signal import lfilter
 
+from fallow.core import options
 from fallow.core.errors import FallowError
 
 LEAK_STEPS = (2.0, 8.0)
@@ -50,9 +51,9 @@ def checked(
     """Both as float64 arrays of fitting shapes.
 
     Raises:
-        FallowError: the shapes do not fit each other.
+        FallowError: they are no numbers, or the shapes do not fit each other.
     """
-    v, a = np.asarray(velocities, np.float64), np.asarray(actions, np.float64)
+    v, a = _numbers(velocities, "velocities"), _numbers(actions, "actions")
     if a.ndim != 2:
         raise FallowError(
             f"actions have shape {a.shape}; a tracker needs (T, actuators)"
@@ -65,6 +66,15 @@ def checked(
     return v, a
 
 
+def _numbers(values: np.ndarray, name: str) -> np.ndarray:
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise FallowError(
+            f"{name} are {options.shown(values)}; give an array of numbers"
+        ) from None
+
+
 def defect(velocities: np.ndarray, actions: np.ndarray, n_actuators: int) -> str:
     """Why an episode cannot be used, in one sentence; empty if it can."""
     if actions.shape[1] != n_actuators:
@@ -74,7 +84,8 @@ def defect(velocities: np.ndarray, actions: np.ndarray, n_actuators: int) -> str
     for name, values in (("velocities", velocities), ("actions", actions)):
         bad = int((~(np.abs(values) <= MAX_SIZE)).sum())
         if bad:
-            return f"skipped: {bad} of the {name} are not finite or above {MAX_SIZE:g}"
+            where = f"{bad:,} of {values.size:,} {name}"
+            return f"skipped: NaN, infinite or above {MAX_SIZE:g} in {where}"
     if not np.ptp(actions, axis=0).any():
         return "skipped: the actions are constant"
     if not np.ptp(velocities, axis=0).any():

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from fallow.core import options
 from fallow.core.errors import FallowError
 from fallow.tracking import regimes, saving
 from fallow.tracking.body import BodyModel
@@ -43,12 +44,8 @@ class Tracker:
         control_step_s: float,
         config: TrackerConfig | None = None,
     ) -> None:
-        if n_actuators < 1:
-            raise FallowError(f"{n_actuators} actuators; a tracker needs 1 or more")
-        if not control_step_s > 0:
-            raise FallowError(
-                f"a control step of {control_step_s} s; choose one above 0"
-            )
+        options.check_int("tracker", "n_actuators", n_actuators, at_least=1)
+        options.check_number("tracker", "control_step_s", control_step_s, above=0)
         self.n_actuators, self.control_step_s = n_actuators, control_step_s
         self.config = config or TrackerConfig()
         c, d = self.config, n_actuators
