@@ -454,3 +454,25 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:
         filled(400).save(path)
     assert raised.value.errno == errno.ENOSPC
     assert path.read_bytes() == good and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("episodes", "regimes", "words"),
+    [
+        ([3], [1], r"episodes are \[3\]; give whole numbers from 0 to 2"),
+        ([-1], [1], "episodes are"),
+        ([0], [1.5], "regimes are"),
+        ([0], [-2], "regimes are"),
+        ([0, 1], [1, 2, 3], "3 regimes for 2 episodes"),
+    ],
+)
+def test_labels_that_fit_no_episode_are_named(episodes, regimes, words: str) -> None:
+    buffer = Buffer({"x": Field(())}, capacity_transitions=1000)
+    for _ in range(3):
+        buffer.add_episode(x=np.zeros(10, np.float32))
+    buffer.set_regimes([0, 2], 1)
+    before = buffer.ledger.episode_regimes().tolist()
+    assert before == [1, -1, 1]
+    with pytest.raises(FallowError, match=words):
+        buffer.set_regimes(episodes, regimes)
+    assert buffer.ledger.episode_regimes().tolist() == before

@@ -20,6 +20,7 @@ import numpy as np
 
 from fallow.core import options
 from fallow.core.errors import FallowError
+from fallow.core.records import NO_REGIME
 from fallow.replay import replay_file
 from fallow.replay.composition import Composition, of_spans
 from fallow.replay.fast_add import FastAdd
@@ -32,7 +33,7 @@ from fallow.replay.labeler import (
 )
 from fallow.replay.ledger import CHUNK, Ledger
 from fallow.replay.rules import Rule
-from fallow.replay.sampler import Sampler
+from fallow.replay.sampler import MAX_REGIME, Sampler
 from fallow.replay.spans import Pieces
 from fallow.replay.storage import IS_FIRST, Field, Layout, Storage
 
@@ -57,6 +58,10 @@ class Buffer:
         folder: keep the bytes in files there, for histories larger than memory.
         tracked: which fields hold velocities and actions, for the rule `adaptive`.
         sample_running: whether steps of episodes still running can be sampled.
+
+    Raises:
+        FallowError: a field, a number or the rule's text is wrong, or the rule needs a
+            tracker and `tracked` is missing.
     """
 
     def __init__(  # noqa: PLR0913 (one more than a config would be worth)
@@ -123,10 +128,15 @@ class Buffer:
     def add(
         self, is_first: np.ndarray, regime: int | None = None, **step: np.ndarray
     ) -> None:
-        """Store one step of every world: arrays with a leading axis of worlds.
+        """Store one step of every world.
 
-        `regime` is the regime now in force, if known. A step that does not fit raises
-        and leaves the buffer as it was.
+        Args:
+            is_first: (W,) whether the step begins an episode.
+            regime: the regime now in force, if known.
+            **step: the fields, arrays with a leading axis of worlds.
+
+        Raises:
+            FallowError: a field is missing or does not fit; nothing is stored then.
         """
         ledger, labeler = self.ledger, self.sampler.labeler
         step[IS_FIRST] = is_first
@@ -160,7 +170,16 @@ class Buffer:
     def add_episode(
         self, world: int = 0, regime: int | None = None, **episode: np.ndarray
     ) -> None:
-        """Store a finished episode of one world: arrays with a leading axis of rows."""
+        """Store a finished episode of one world.
+
+        Args:
+            world: to which it belongs.
+            regime: in force when it ended, if known.
+            **episode: the fields, arrays with a leading axis of rows.
+
+        Raises:
+            FallowError: there is no such world, or a field is missing or does not fit.
+        """
         ledger = self.ledger
         options.check_int("add_episode", "world", world, at_least=0)
         if world >= ledger.n_worlds:
@@ -207,11 +226,19 @@ class Buffer:
     def sample(
         self, batch: int, length: int, within_episodes: bool = False
     ) -> dict[str, np.ndarray]:
-        """Sample `batch` sequences of `length` steps: fields (batch, length, …).
+        """Sample sequences of steps.
 
-        `is_first` is set at the start of each and wherever steps do not follow each
-        other. Float16 storage comes back in the fields' own types. With
-        `within_episodes` each sequence lies in one finished episode.
+        Args:
+            batch: number of sequences.
+            length: steps of each.
+            within_episodes: whether each lies in one finished episode.
+
+        Returns:
+            The fields, (batch, length, …), in their types. `is_first` is set at the
+            start of each sequence and wherever steps do not follow each other.
+
+        Raises:
+            FallowError: the rule has too little to sample from.
         """
         pieces = self.sampler.sample(batch, length, within_episodes)
         out = self._fields(self._read(pieces, batch, length))
@@ -246,7 +273,12 @@ class Buffer:
     ) -> Iterator[tuple[Ticket, dict[str, np.ndarray]]]:
         """All finished chunks, some at a time, to compute the model's error on each.
 
-        Sequences have shape (n, 64, …). Pass the errors to `set_errors`.
+        Args:
+            n_chunks: how many at a time, at most.
+
+        Returns:
+            Pairs of a ticket, which `set_errors` takes with the errors, and sequences,
+            fields (n, 64, …).
         """
         slots = self.ledger.slots(finished=True)
         for begin in range(0, len(slots), n_chunks):
@@ -258,9 +290,14 @@ class Buffer:
     # ---------------------------------------------------------------- reporting
 
     def set_errors(self, ticket: Ticket, errors: np.ndarray) -> int:
-        """The model's error on each chunk of a ticket.
+        """Set the model's error on each chunk of a ticket.
 
-        Chunks that were overwritten in the meantime are left alone; returns how many.
+        Args:
+            ticket: of `sweep`.
+            errors: (n,) of its chunks.
+
+        Returns:
+            How many chunks were overwritten in the meantime and left alone.
         """
         return self.ledger.set_errors(ticket.slots, ticket.stamps, errors)
 
@@ -273,9 +310,24 @@ class Buffer:
         self.sampler.set_present_regime(regime)
 
     def set_regimes(self, episodes: Any, regimes: Any) -> None:
-        """Label episodes, by index, with the truth or an estimate."""
+        """Label episodes with the truth or an estimate.
+
+        Args:
+            episodes: their indices, in the order of their first steps.
+            regimes: one for each, or one for all.
+
+        Raises:
+            FallowError: there is no such episode, a regime is not a whole number, or
+                there is another number of regimes than of episodes.
+        """
+        chosen = _checked_numbers("episodes", episodes, 0, self.ledger.episodes.n - 1)
+        labels = _checked_numbers("regimes", regimes, NO_REGIME, MAX_REGIME)
+        if labels.ndim and labels.shape != chosen.shape:
+            raise FallowError(
+                f"{labels.size} regimes for {chosen.size} episodes; give one for each"
+            )
         self.sampler.record.count(self.ledger)
-        self.ledger.set_regimes(episodes, regimes)
+        self.ledger.set_regimes(chosen, labels)
 
     # ---------------------------------------------------------------- proving
 
@@ -290,7 +342,11 @@ class Buffer:
     # ---------------------------------------------------------------- saving
 
     def save(self, path: str | Path) -> None:
-        """Write bytes, ledger, rule and random state; the old file stays until then."""
+        """Write bytes, ledger, rule and random state; the old file stays until then.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
         self.sampler.settle()
         used = self.ledger.slots()
         chunks = {dtype: chunks[used] for dtype, chunks in self._chunks().items()}
@@ -300,6 +356,9 @@ class Buffer:
         """Take back what `save` wrote into a buffer made with the same arguments.
 
         The rule is the saved one; set `rule` afterwards to continue under another.
+
+        Raises:
+            FallowError: the file is damaged, or of a buffer with other arguments.
         """
         saved = replay_file.load(path, self.storage.layout, self.sampler)
         used = self.ledger.slots()
@@ -312,3 +371,14 @@ class Buffer:
             dtype: group.reshape(-1, CHUNK, group.shape[1])
             for dtype, group in self.storage.groups.items()
         }
+
+
+def _checked_numbers(name: str, given: Any, low: int, high: int) -> np.ndarray:
+    """Whole numbers from `low` to `high`, in an array."""
+    values = np.asarray(given)
+    if values.dtype.kind not in "iu" or ((values < low) | (values > high)).any():
+        raise FallowError(
+            f"{name} are {options.shown(given)}; give whole numbers from {low} to "
+            f"{high:,}"
+        )
+    return values

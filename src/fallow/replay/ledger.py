@@ -369,9 +369,9 @@ class Ledger:
         self.changes.append(self.now)
         self.version += 1
 
-    def set_regimes(self, episodes: Sequence[int], regimes: Sequence[int]) -> None:
+    def set_regimes(self, episodes: np.ndarray, regimes: np.ndarray) -> None:
         """Replace the labels of finished episodes, e.g. by an estimate."""
-        self.episodes["regime"][np.asarray(episodes)] = regimes
+        self.episodes["regime"][episodes] = regimes
         self.version += 1
 
     def set_labels(self, episodes: Sequence[int], labels: np.ndarray) -> None:
