@@ -234,3 +234,22 @@ def test_seeds_by_purpose_never_meet() -> None:
     assert train.shape == (50, 4) and evaluation.shape == (50, 10)
     assert not set(train.flat) & set(evaluation.flat)
     assert seeds.derive(1, "train", 2) == seeds.derive(1, "train", 2) == 1749807718
+
+
+@pytest.mark.parametrize(("agent", "world"), [(2, 0), (0, 3), (-1, 0), (0, -1)])
+def test_a_world_that_is_not_there_is_named(agent: int, world: int) -> None:
+    """Counting on into the next agent's worlds would change another agent."""
+    worlds = Worlds("cartpole-swingup", seeds=[[0, 1, 2], [3, 4, 5]], n_threads=1)
+    before, words = (
+        worlds.observation,
+        f"no world {world} of agent {agent}; there are 2",
+    )
+    pose = np.zeros(2)
+    for call in (
+        lambda: worlds.place(agent, world, pose),
+        lambda: worlds.set_state(agent, world, worlds.start_state[0, 0]),
+        lambda: worlds.snapshot(agent, world),
+    ):
+        with pytest.raises(FallowError, match=words):
+            call()
+    np.testing.assert_array_equal(worlds.observation, before)

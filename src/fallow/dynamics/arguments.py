@@ -42,6 +42,28 @@ def checked_repeat(action_repeat: int) -> int:
     return action_repeat
 
 
+def checked_actions(actions: Any, shape: tuple[int, int, int]) -> np.ndarray:
+    """Actions (A, W, n_actuators) of all worlds, one row each."""
+    try:
+        actions = np.asarray(actions, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise FallowError(
+            f"actions are {options.shown(actions)}; give an array of numbers"
+        ) from None
+    if actions.shape != shape:
+        raise FallowError(
+            f"actions have shape {actions.shape} and must have {shape}: "
+            "agents, worlds, actuators"
+        )
+    if not np.isfinite(actions).all():
+        agent, world, actuator = np.argwhere(~np.isfinite(actions))[0]
+        raise FallowError(
+            f"the action of agent {agent}, world {world}, actuator {actuator} is "
+            f"{actions[agent, world, actuator]}; it must be a number in [-1, 1]"
+        )
+    return actions.reshape(-1, shape[-1])
+
+
 def one_each(
     conditions: str | Condition | Sequence[str | Condition], n_agents: int
 ) -> list[Condition]:

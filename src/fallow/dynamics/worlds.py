@@ -60,6 +60,10 @@ class Worlds:
         episode_frames: frames of an agent's clock from one reset of its worlds to the
             next, at which drifts sample a level; by `frames_per_step` unless given.
         n_threads: 0 uses every core.
+
+    Raises:
+        FallowError: an unknown name, a condition that the body cannot have, or numbers
+            that do not fit each other.
     """
 
     def __init__(
@@ -166,16 +170,20 @@ class Worlds:
 
     def truth(self, agent: int = 0) -> dict[str, int | float]:
         """The regime now in force, and the level where a condition drifts."""
-        course = self._courses[agent]
+        course = self._courses[self._row(agent, 0) // self.n_worlds]
         return course.truth(course.schedule.segment(int(self._clock_frames[agent])))
 
     def step(self, actions: np.ndarray) -> Step:
         """Hold `actions` (A, W, n_actuators) for one transition.
 
-        Bad actions raise and leave every world unchanged. When an episode ends, the
-        next one starts, and `observation` is its first.
+        When an episode ends, the next one starts, and `observation` is its first.
+
+        Raises:
+            FallowError: actions of another shape, or NaN; no world changes.
+            PhysicsError: a simulation diverged; all worlds are as they were before.
         """
-        commanded = self._checked_actions(actions)
+        shape = (self.n_agents, self.n_worlds, self.n_actuators)
+        commanded = arguments.checked_actions(actions, shape)
         frame, regime = self.clock_frames, self.regime
         before = self._batch.state.copy()
         reward = self._play(commanded)
@@ -215,7 +223,7 @@ class Worlds:
 
     def place(self, agent: int, world: int, qpos: np.ndarray) -> None:
         """Begin an episode of one world at rest in a pose of your choice."""
-        row = agent * self.n_worlds + world
+        row = self._row(agent, world)
         self._batch.reset(ids=[row], stage=STAGE_NONE)
         self._batch.qpos[row] = qpos
         self._settled([row])
@@ -227,7 +235,7 @@ class Worlds:
 
         An endless one has no time limit, so that its last state can be looked at.
         """
-        row = agent * self.n_worlds + world
+        row = self._row(agent, world)
         self._batch.state[row] = state
         self._settled([row])
         if endless:
@@ -235,7 +243,7 @@ class Worlds:
 
     def snapshot(self, agent: int = 0, world: int = 0) -> tuple[Any, Any]:
         """One world as its own (`MjModel`, `MjData`), to render or to inspect."""
-        row = agent * self.n_worlds + world
+        row = self._row(agent, world)
         model, data = self._batch.get_model(row), self._batch.get_data(row)
         simulator.load().mj_step1(model, data)  # positions, velocities, sensors
         return model, data
@@ -282,6 +290,14 @@ class Worlds:
         self._batch.state[:] = saved["state"].reshape(self._batch.nsim, -1)
         self._batch.forward(stage=STAGE_VELOCITY)
         self._observation = saved["observation"].copy()
+
+    def _row(self, agent: int, world: int) -> int:
+        if not (0 <= agent < self.n_agents and 0 <= world < self.n_worlds):
+            raise FallowError(
+                f"there is no world {world} of agent {agent}; there are "
+                f"{self.n_agents} agents of {self.n_worlds} worlds, from 0"
+            )
+        return agent * self.n_worlds + world
 
     def _begin_episodes(self, rows: np.ndarray) -> None:
         self._batch.reset(ids=rows, stage=STAGE_NONE)
@@ -351,27 +367,6 @@ class Worlds:
                 # forces already computed for the next step saw the old numbers
                 self._batch.forward(ids=rows, stage=STAGE_VELOCITY)
         self._frames_to_change = (self._segment_ends - self._clock_frames).min()
-
-    def _checked_actions(self, actions: np.ndarray) -> np.ndarray:
-        try:
-            actions = np.asarray(actions, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise FallowError(
-                f"actions are {options.shown(actions)}; give an array of numbers"
-            ) from None
-        shape = (self.n_agents, self.n_worlds, self.n_actuators)
-        if actions.shape != shape:
-            raise FallowError(
-                f"actions have shape {actions.shape} and must have {shape}: "
-                "agents, worlds, actuators"
-            )
-        if not np.isfinite(actions).all():
-            agent, world, actuator = np.argwhere(~np.isfinite(actions))[0]
-            raise FallowError(
-                f"the action of agent {agent}, world {world}, actuator {actuator} is "
-                f"{actions[agent, world, actuator]}; it must be a number in [-1, 1]"
-            )
-        return actions.reshape(-1, self.n_actuators)
 
     def _check_physics(self, before: np.ndarray) -> None:
         if not self._batch.warning.any():
