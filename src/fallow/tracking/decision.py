@@ -25,8 +25,8 @@ MIN_BETTER = 1.5
 """Standard deviations by which new values of all gains must predict better, and of one
 of d gains a d-th of it: a policy in new states gives evidence for gains that then
 predict no better."""
-CERTAIN = 20.0
-"""Thresholds of evidence that suffice without; unchanged bodies gave up to 14."""
+CERTAIN = 30.0
+"""Thresholds of evidence that suffice without; unchanged bodies gave up to 22."""
 AGAIN_FACTOR = 2.0
 """On the support of a second new regime: after a change the policy adapts, and what it
 then visits looks like weaker gains."""
