@@ -4,6 +4,7 @@
     python benchmarks/tracker.py --scripted --first-seed 10 --keep FOLDER
     python benchmarks/tracker.py --ablation FILES   # the tracker with parts left out
     python benchmarks/tracker.py --pieces 2 FILES   # it decides inside episodes as well
+    python benchmarks/tracker.py FILES --before 20 40   # logs that begin shortly before
 
 `a+b` joins a trunk and its branch into one run. `--scripted` records its histories
 first, into a folder that `--keep` names and reuses. Every method reads the past only. A
@@ -121,6 +122,21 @@ def joined(text: str) -> Log:
     return replace(logs[0], source=text, **{name: both(name) for name in names})
 
 
+def shortened(log: Log, n_before: int) -> Log:
+    """From so many episodes before the first change on; all of it if that is 0."""
+    changes = np.flatnonzero(np.diff(np.asarray(log.regime)))
+    if not n_before or not len(changes):
+        return log
+    first = max(int(changes[0]) + 1 - n_before, 0)
+    row = int(log.n_transitions[:first].sum())
+    cuts = {"velocity": row + first, "action": row}
+    cuts |= dict.fromkeys(("n_transitions", "start_step", "regime", "gain"), first)
+    given = {name: getattr(log, name) for name in cuts}
+    return replace(
+        log, **{n: v if v is None else v[cuts[n] :] for n, v in given.items()}
+    )
+
+
 def in_pieces(log: Log, pieces: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(velocities, actions) of every episode, or of equal parts of each."""
     ends = np.cumsum(log.n_transitions)
@@ -201,11 +217,12 @@ def by_bocpd(name: str, log: Log) -> Outcome | None:
     return Outcome(name, "K, BOCPD", alarms, np.asarray(log.regime), cpu_s)
 
 
-def one(case: tuple[str, str, int]) -> list[Outcome]:
-    """All outcomes of one case: (history, what to run, pieces of an episode)."""
-    source, what, pieces = case
+def one(case: tuple[str, str, int, int]) -> list[Outcome]:
+    """All outcomes of (history, what to run, pieces of an episode, episodes before)."""
+    source, what, pieces, n_before = case
     name = source.split("/")[-1].removesuffix(".fallow")
-    log = joined(source)
+    name += f", {n_before} before" if n_before else ""
+    log = shortened(joined(source), n_before)
     if what == "ablation":
         return [ablated(name, log, part) for part in ABLATION]
     others = [by_pelt(name, log), by_bocpd(name, log)]
@@ -284,6 +301,9 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="*", default=list(SCRIPTED))
     parser.add_argument("--keep", type=Path, help="folder of scripted histories")
     parser.add_argument("--pieces", type=int, default=1, help="of each episode")
+    parser.add_argument(
+        "--before", nargs="*", type=int, default=[0], help="episodes before the change"
+    )
     parser.add_argument("--processes", type=int, default=1)
     chosen = parser.parse_args()
     what = "ablation" if chosen.ablation else "methods"
@@ -299,7 +319,10 @@ def main() -> None:
             for seed in range(chosen.first_seed, last):
                 for task in chosen.tasks:
                     paths += map(str, scripted(task, seed, keep))
-        found = pool.map(one, [(path, what, chosen.pieces) for path in paths])
+        cases = [
+            (path, what, chosen.pieces, n) for path in paths for n in chosen.before
+        ]
+        found = pool.map(one, cases)
         outcomes = [outcome for each in found for outcome in each]
     show(outcomes, "" if chosen.ablation else "tracker")
 

@@ -37,7 +37,7 @@ KNOWN_SHARE = 0.65
 """Of the best explanation's score that a known regime must reach to be preferred."""
 EXPLAINED = 0.85
 """Of the excess loss that may remain once gains explain a change."""
-MAX_LEFT = 8.0
+MAX_LEFT = 10.0
 """Standard deviations of it that may remain at most."""
 KNOWN_EXCESS, NEW_EXCESS = 2.5, 5.0
 """Standard deviations of excess loss at which a known or a new body is accepted."""
