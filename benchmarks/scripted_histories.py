@@ -89,11 +89,11 @@ class Payload(Shift):
         return found
 
 
-CONDITIONS.add("payload", ConditionKind("Payload", "more mass", Payload, "permanent"))
-
-
 def record(task: str, conditions: list[str], seed: int, paths: list[Path]) -> None:
     """Write a history of one scripted learner on each of several changing bodies."""
+    if "payload" not in CONDITIONS:
+        kind = ConditionKind("Payload", "more mass", Payload, "permanent")
+        CONDITIONS.add("payload", kind)
     texts = [c.replace("payload:", f"payload:task={task},") for c in conditions]
     first = seeds.derive(seed, "simulated worlds")
     worlds = Worlds(task, texts, np.full((len(texts), 1), first), n_threads=1)
