@@ -139,11 +139,10 @@ def shortened(log: Log, n_before: int) -> Log:
 
 def in_pieces(log: Log, pieces: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(velocities, actions) of every episode, or of equal parts of each."""
-    ends = np.cumsum(log.n_transitions)
-    for i, (end, n) in enumerate(zip(ends, log.n_transitions, strict=True)):
-        cuts = np.linspace(end - n, end, pieces + 1).astype(int)
+    for velocities, actions in log.episodes():
+        cuts = np.linspace(0, len(actions), pieces + 1).astype(int)
         for start, stop in pairwise(cuts):
-            yield log.velocity[start + i : stop + i + 1], log.action[start:stop]
+            yield velocities[start : stop + 1], actions[start:stop]
 
 
 def by_tracker(

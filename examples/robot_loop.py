@@ -13,8 +13,7 @@ STATE = Path("tracker.safetensors")
 ROBOT = example(Example((1.0, 0.5, 1.0), (20, 35), n_episodes=50))
 
 tracker = read_tracker(STATE) if STATE.exists() else Tracker(3, ROBOT.control_step_s)
-rows, steps = ROBOT.velocity.reshape(50, -1, 3), ROBOT.action.reshape(50, -1, 3)
-for velocities, actions in zip(rows, steps, strict=True):  # (T + 1, 3), (T, 3)
+for velocities, actions in ROBOT.episodes():  # (T + 1, 3), (T, 3)
     update = tracker.update(velocities, actions)
     if update.state == "changed":
         gain = update.gain.round(2)

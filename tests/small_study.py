@@ -14,7 +14,7 @@ from fallow.dynamics import EPISODE_FRAMES, Condition, Worlds
 from fallow.dynamics.scripted import Scripted
 from fallow.logs import Recorder
 from fallow.study import Cell, Plan
-from fallow.study.plan import PlannedBranch, shifted
+from fallow.study.planned import PlannedBranch, shifted
 from fallow.study.store import Study, write_plan
 
 TASK = "cheetah-run"

@@ -11,7 +11,7 @@ from fallow.replay import Buffer, Field
 
 BAD_STEPS = [
     ({"x": np.zeros((2, 3), np.float32)}, r"x is float32 of shape \(2, 3\)"),
-    ({"x": np.zeros((2, 2))}, "x is float64"),
+    ({"x": np.zeros((2, 2))}, r"add .astype\('float32'\), or .* the type 'float64'"),
     ({"x": np.full((2, 2), np.nan, np.float32)}, "x holds NaN"),
     ({"x": np.array([[0, np.inf], [0, 0]], np.float32)}, "x holds NaN or infinity"),
     ({"serial": np.zeros(1, np.int64)}, "serial is int64"),

@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,34 @@ def test_every_parameter_is_documented(name: str) -> None:
     for parameter in given:
         if parameter not in ("args", "kwargs"):
             assert f"{parameter}: " in where, parameter
+
+
+def methods() -> list[tuple[str, Callable]]:
+    """Public methods of public classes that take arguments."""
+    classes = [getattr(fallow, n) for n in NAMES if inspect.isclass(getattr(fallow, n))]
+    found = [
+        (f"{cls.__name__}.{name}", getattr(entry, "__func__", entry))
+        for cls in classes
+        for name, entry in vars(cls).items()
+        if not name.startswith("_")
+    ]
+    return [(n, f) for n, f in found if inspect.isfunction(f) and parameters(f)]
+
+
+def parameters(method: Callable) -> list[str]:
+    """Names of all but the first and the variable ones."""
+    given = inspect.signature(method).parameters.values()
+    names = [p.name for p in given if p.kind is not p.VAR_KEYWORD]
+    return [name for name in names if name not in ("self", "cls")]
+
+
+@pytest.mark.parametrize(("name", "method"), methods())
+def test_every_method_is_documented(name: str, method: Callable) -> None:
+    text = inspect.getdoc(method) or ""
+    missing = [p for p in parameters(method) if f"{p}: " not in text]
+    assert not missing
+    if inspect.signature(method).return_annotation not in (None, "None"):
+        assert "Returns:" in text
 
 
 def test_it_is_typed() -> None:

@@ -50,7 +50,7 @@ def imports(path: Path) -> set[str]:
 
 def layer(path: Path) -> str:
     name = path.relative_to(ROOT).with_suffix("").parts[0]
-    return "" if name == "__init__" else name
+    return {"__init__": "", "__main__": "cli"}.get(name, name)
 
 
 def test_every_module_has_a_layer() -> None:

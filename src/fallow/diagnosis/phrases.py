@@ -138,8 +138,10 @@ def interval(decision: Decision) -> str:
 
 
 def lost(joint: JointResponse) -> str:
-    """`98 % (95 to 101)`, or nothing where there is no ratio."""
-    return "" if joint.lost is None else f"{_percent(joint.lost)}{_within(joint)}"
+    """`98 % (95 to 101)`; empty where there is no ratio or K changed its sign."""
+    if joint.lost is None or state(joint) == "changed its sign":
+        return ""
+    return f"{_percent(joint.lost)}{_within(joint)}"
 
 
 def _within(joint: JointResponse) -> str:

@@ -238,13 +238,7 @@ class Follower:
 def regimes_of(log: Log) -> Regimes:
     """The regimes of a log that is in memory, read from its start to its end."""
     follower = Follower.of(log.actuators, log.control_step_s)
-    ends = np.cumsum(log.n_transitions)
-    parts = zip(
-        np.split(log.velocity, np.cumsum(log.n_transitions + 1)[:-1]),
-        np.split(log.action, ends[:-1]),
-        strict=True,
-    )
-    for velocity, action in parts:
+    for velocity, action in log.episodes():
         follower.update(velocity, action)
     return follower.regimes()
 

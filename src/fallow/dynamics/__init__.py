@@ -2,8 +2,9 @@
 
 from fallow.dynamics.conditions import CONDITIONS, Condition
 from fallow.dynamics.schedules import SCHEDULES
+from fallow.dynamics.step import PhysicsError, Step
 from fallow.dynamics.tasks import EPISODE_FRAMES, TASKS, Task
-from fallow.dynamics.worlds import PhysicsError, Step, Worlds
+from fallow.dynamics.worlds import Worlds
 
 __all__ = [
     "CONDITIONS",

@@ -1,6 +1,6 @@
 """Checks of the arguments of worlds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,3 +75,25 @@ def one_each(
             f"{len(conditions)} conditions for {n_agents} agents; give one, or one each"
         )
     return [Condition.parse(condition) for condition in conditions]
+
+
+def seed_each(seeds: Sequence[int] | np.ndarray, n_agents: int) -> list[int]:
+    """Seeds of schedules, one for each agent."""
+    if len(seeds) != n_agents:
+        raise FallowError(
+            f"{len(seeds)} schedule seeds for {n_agents} agents; give one for each"
+        )
+    return [int(seed) for seed in seeds]
+
+
+def check_saved(
+    saved: Mapping[str, np.ndarray], present: Mapping[str, np.ndarray]
+) -> None:
+    """Raise unless a saved state has the arrays of the present one."""
+    for name, array in present.items():
+        if name not in saved or saved[name].shape != array.shape:
+            found = saved[name].shape if name in saved else "nothing"
+            raise FallowError(
+                f"cannot restore these worlds: '{name}' is {found} and must be "
+                f"{array.shape}; use the same task, agents and worlds"
+            )

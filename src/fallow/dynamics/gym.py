@@ -207,7 +207,15 @@ class ShiftDynamics(
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode under the dynamics now in force; the clock stays."""
+        """Begin an episode under the dynamics now in force; the clock stays.
+
+        Args:
+            seed: of the environment.
+            options: of the environment.
+
+        Returns:
+            The first observation; the environment's info, and the regime now in force.
+        """
         self._apply(self._due)  # also to a model that was loaded anew
         observation, info = self.env.reset(seed=seed, options=options)
         return observation, info | self._course.truth(self._segment)
@@ -215,7 +223,15 @@ class ShiftDynamics(
     def step(
         self, action: Any
     ) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """One frame of the environment under the dynamics in force."""
+        """One frame of the environment under the dynamics in force.
+
+        Args:
+            action: of the environment.
+
+        Returns:
+            Observation, reward, terminated, truncated; the environment's info, and the
+            regime under which the frame was simulated.
+        """
         truth = self._course.truth(self._segment)
         observation, reward, terminated, truncated, info = self.env.step(action)
         self.clock_frames = self._clock_frames + self._frames_per_step

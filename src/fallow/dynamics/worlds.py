@@ -7,45 +7,27 @@ seed. Results do not depend on the number of threads or on which worlds share a 
 import os
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fallow.core import options
-from fallow.core.errors import FallowError, RunError
+from fallow.core.errors import FallowError
 from fallow.core.records import NO_REGIME
-from fallow.dynamics import arguments, simulator
+from fallow.dynamics import arguments, random_states, simulator
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.frames import player, plays_at_once
 from fallow.dynamics.shifts import Fields, write
 from fallow.dynamics.simulator import STAGE_NONE, STAGE_VELOCITY
+from fallow.dynamics.step import PhysicsError, Step
 from fallow.dynamics.tasks import ACTION_REPEAT, EPISODE_FRAMES, TASKS, Task
 
 ENDLESS = -(2**62)
 """Frames elapsed in an episode that never reaches the time limit."""
 
 
-class PhysicsError(RunError):
-    """The simulation of a world diverged; all worlds are as they were before."""
-
-
-class Step(NamedTuple):
-    """Results of one transition, for A agents of W worlds each."""
-
-    observation: np.ndarray
-    """(A, W, n_columns) where the action led, also at the end of an episode."""
-    reward: np.ndarray
-    """(A, W) summed over the repeated frames."""
-    truncated: np.ndarray
-    """(A, W) whether the episode ended here, by the time limit."""
-    frame: np.ndarray
-    """(A,) the agent's clock when the transition began."""
-    regime: np.ndarray
-    """(A,) the regime in force; `NO_REGIME` where the condition has none."""
-
-
 class Worlds:
-    """A worlds of one task, A agents with W worlds each, all at the same step.
+    """Worlds of one task: W of each of A agents, all at the same step.
 
     Args:
         task: a task or its name.
@@ -93,14 +75,9 @@ class Worlds:
         self.episode_frames = episode_frames or EPISODE_FRAMES
         self.model = simulator.compile_body(self.task.body)
         self.conditions = arguments.one_each(conditions, self.n_agents)
-        self.schedule_seeds = [
-            int(s) for s in (seeds[:, 0] if schedule_seeds is None else schedule_seeds)
-        ]
-        if len(self.schedule_seeds) != self.n_agents:
-            raise FallowError(
-                f"{len(self.schedule_seeds)} schedule seeds for {self.n_agents} "
-                "agents; give one for each"
-            )
+        if schedule_seeds is None:
+            schedule_seeds = seeds[:, 0]
+        self.schedule_seeds = arguments.seed_each(schedule_seeds, self.n_agents)
         self._courses = [
             condition.on(self.model, seed, self.episode_frames)
             for condition, seed in zip(
@@ -169,14 +146,27 @@ class Worlds:
         return self._regime.copy()
 
     def truth(self, agent: int = 0) -> dict[str, int | float]:
-        """The regime now in force, and the level where a condition drifts."""
+        """What evaluations may read and agents may not.
+
+        Args:
+            agent: from 0.
+
+        Returns:
+            `regime`, the one now in force, and `level` where the condition drifts.
+        """
         course = self._courses[self._row(agent, 0) // self.n_worlds]
         return course.truth(course.schedule.segment(int(self._clock_frames[agent])))
 
     def step(self, actions: np.ndarray) -> Step:
-        """Hold `actions` (A, W, n_actuators) for one transition.
+        """Hold an action in every world for one transition.
 
         When an episode ends, the next one starts, and `observation` is its first.
+
+        Args:
+            actions: (A, W, n_actuators), each number in [-1, 1].
+
+        Returns:
+            Observations, rewards and which episodes ended; frame and regime before.
 
         Raises:
             FallowError: actions of another shape, or NaN; no world changes.
@@ -198,9 +188,16 @@ class Worlds:
         return Step(arrived, reward.reshape(truncated.shape), truncated, frame, regime)
 
     def reset(self, seeds: Any = None) -> np.ndarray:
-        """Begin a new episode in every world; new seeds only if given. The clock stays.
+        """Begin a new episode in every world; the clock stays.
 
-        Returns the observations.
+        Args:
+            seeds: (A, W) of the starts; unless given, the old ones continue.
+
+        Returns:
+            The first observations, (A, W, n_columns).
+
+        Raises:
+            FallowError: another number of seeds than of worlds.
         """
         if seeds is not None:
             seeds = arguments.checked_seeds(seeds)
@@ -213,7 +210,14 @@ class Worlds:
         return self.observation
 
     def set_clock(self, frames: int | Sequence[int] | np.ndarray) -> None:
-        """Move the clocks, and with them the dynamics, to these frames."""
+        """Move the clocks, and with them the dynamics.
+
+        Args:
+            frames: of all agents, or (A,) of each.
+
+        Raises:
+            FallowError: a clock below 0.
+        """
         frames = np.broadcast_to(np.asarray(frames, np.int64), self.n_agents)
         if (frames < 0).any():
             raise FallowError(f"a clock of {frames.min()} frames; it must be 0 or more")
@@ -222,7 +226,13 @@ class Worlds:
         self._apply_dynamics()
 
     def place(self, agent: int, world: int, qpos: np.ndarray) -> None:
-        """Begin an episode of one world at rest in a pose of your choice."""
+        """Begin an episode of one world at rest in a pose of your choice.
+
+        Args:
+            agent: from 0.
+            world: from 0.
+            qpos: MuJoCo's positions of the body.
+        """
         row = self._row(agent, world)
         self._batch.reset(ids=[row], stage=STAGE_NONE)
         self._batch.qpos[row] = qpos
@@ -233,7 +243,12 @@ class Worlds:
     ) -> None:
         """Put one world at the start of an episode saved as `start_state`.
 
-        An endless one has no time limit, so that its last state can be looked at.
+        Args:
+            agent: from 0.
+            world: from 0.
+            state: of the simulator.
+            endless: whether the episode has no time limit, so that its last state can
+                be looked at.
         """
         row = self._row(agent, world)
         self._batch.state[row] = state
@@ -242,7 +257,15 @@ class Worlds:
             self._elapsed_frames[agent, world] = ENDLESS
 
     def snapshot(self, agent: int = 0, world: int = 0) -> tuple[Any, Any]:
-        """One world as its own (`MjModel`, `MjData`), to render or to inspect."""
+        """A copy of one world, to render or to inspect.
+
+        Args:
+            agent: from 0.
+            world: from 0.
+
+        Returns:
+            Its `MjModel` and `MjData`.
+        """
         row = self._row(agent, world)
         model, data = self._batch.get_model(row), self._batch.get_data(row)
         simulator.load().mj_step1(model, data)  # positions, velocities, sensors
@@ -254,36 +277,26 @@ class Worlds:
         They leave out the task, conditions and seeds, which the constructor takes.
         """
         shape = self._elapsed_frames.shape
-        randoms = [random.get_state(legacy=False) for random in self._random]
-        words = np.array([r["state"]["key"] for r in randoms], np.uint32)
-        places = [[r["state"]["pos"], r["has_gauss"]] for r in randoms]
         return {
             "state": self._batch.state.reshape(*shape, -1).copy(),
             "start_state": self.start_state,
             "observation": self.observation,
             "elapsed_frames": self._elapsed_frames.copy(),
             "clock_frames": self.clock_frames,
-            "random_words": words.reshape(*shape, -1),
-            "random_places": np.array(places, np.int64).reshape(*shape, 2),
-            "random_gauss": np.array([r["gauss"] for r in randoms]).reshape(shape),
+            **random_states.packed(self._random, shape),
         }
 
     def restore(self, saved: Mapping[str, np.ndarray]) -> None:
-        """Continue from what `save` returned, bit for bit."""
-        for name, array in self.save().items():
-            if name not in saved or saved[name].shape != array.shape:
-                found = saved[name].shape if name in saved else "nothing"
-                raise FallowError(
-                    f"cannot restore these worlds: '{name}' is {found} and must be "
-                    f"{array.shape}; use the same task, agents and worlds"
-                )
-        words = saved["random_words"].reshape(self._batch.nsim, -1)
-        places = saved["random_places"].reshape(self._batch.nsim, 2)
-        for random, key, (pos, has_gauss), gauss in zip(
-            self._random, words, places, saved["random_gauss"].flat, strict=True
-        ):
-            mt19937 = ("MT19937", key, int(pos), int(has_gauss), float(gauss))
-            random.set_state(mt19937)
+        """Continue from a saved state, bit for bit.
+
+        Args:
+            saved: what `save` returned.
+
+        Raises:
+            FallowError: it is of another task or another number of worlds.
+        """
+        arguments.check_saved(saved, self.save())
+        random_states.restore(self._random, saved)
         self._elapsed_frames = saved["elapsed_frames"].astype(np.int64)
         self._start_state = saved["start_state"].copy()
         self.set_clock(saved["clock_frames"])

@@ -5,6 +5,7 @@ where the file has them; they are shown beside estimates, and no estimate reads 
 """
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -63,6 +64,12 @@ class Log:
     def end_step(self) -> np.ndarray:
         """(k,) the step clock after each episode's last transition."""
         return self.start_step + self.n_transitions
+
+    def episodes(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(T + 1, d) velocities and (T, d) actions of each episode."""
+        velocities = np.split(self.velocity, np.cumsum(self.n_transitions + 1)[:-1])
+        actions = np.split(self.action, np.cumsum(self.n_transitions)[:-1])
+        return zip(velocities, actions, strict=True)
 
     def velocity_change(self) -> np.ndarray:
         """(n, d) v[t + 1] - v[t], never across two episodes."""

@@ -212,6 +212,9 @@ class Buffer:
 
         Otherwise it is when the next step with `is_first` comes, which is the same
         unless the regime is set in between.
+
+        Args:
+            world: from 0.
         """
         self._end(world)
         self.ledger.version += 1
@@ -306,7 +309,11 @@ class Buffer:
         self.ledger.note_change()
 
     def set_present_regime(self, regime: int) -> None:
-        """The regime now in force: the truth, or an estimate."""
+        """Set the regime now in force.
+
+        Args:
+            regime: the truth, or an estimate; 0 is the original one.
+        """
         self.sampler.set_present_regime(regime)
 
     def set_regimes(self, episodes: Any, regimes: Any) -> None:
@@ -344,6 +351,9 @@ class Buffer:
     def save(self, path: str | Path) -> None:
         """Write bytes, ledger, rule and random state; the old file stays until then.
 
+        Args:
+            path: of the file.
+
         Raises:
             OSError: the file cannot be written.
         """
@@ -356,6 +366,9 @@ class Buffer:
         """Take back what `save` wrote into a buffer made with the same arguments.
 
         The rule is the saved one; set `rule` afterwards to continue under another.
+
+        Args:
+            path: of the file.
 
         Raises:
             FallowError: the file is damaged, or of a buffer with other arguments.

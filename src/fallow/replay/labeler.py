@@ -46,7 +46,13 @@ class Tracked:
     seed: int = 0
 
     def places(self, fields: dict[str, Field]) -> "TrackedPlaces":
-        """The columns of fields.
+        """The columns that are read.
+
+        Args:
+            fields: of the buffer, by name.
+
+        Returns:
+            The places of velocities and actions.
 
         Raises:
             FallowError: a field or column is missing, or the two differ in number.

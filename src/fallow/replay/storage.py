@@ -108,7 +108,7 @@ class Layout:
             if not fits or values.shape != leading + shape:
                 raise FallowError(
                     f"{name} is {_described(values)}; this buffer stores {dtype} of "
-                    f"shape {leading + shape}"
+                    f"shape {leading + shape}{_remedy(values, dtype, leading + shape)}"
                 )
             if dtype.kind == "f":
                 _check_numbers(name, values, is_halved)
@@ -182,6 +182,13 @@ def _described(values: Any) -> str:
     except ValueError:
         return "not an array, since its rows differ in length"
     return f"{found.dtype} of shape {found.shape}"
+
+
+def _remedy(values: Any, dtype: np.dtype, shape: tuple[int, ...]) -> str:
+    """What to do where only the type of an array does not fit."""
+    if not isinstance(values, np.ndarray) or values.shape != shape:
+        return ""
+    return f": add .astype('{dtype}'), or give its Field the type '{values.dtype}'"
 
 
 class Storage:

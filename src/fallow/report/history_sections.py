@@ -21,7 +21,7 @@ from fallow.report.sampled_ages import SampledAges, is_known, sampled_ages
 from fallow.report.selector_table import selector_tables
 from fallow.report.table_builders import seeds_text
 from fallow.study import estimator
-from fallow.study.plan import PlannedBranch
+from fallow.study.planned import PlannedBranch
 from fallow.study.results import StudyResults
 from fallow.study.statistics import BASELINE, mean_return
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from fallow.report.names import condition_name, rule_name
 from fallow.report.table_builders import seeds_text
-from fallow.study.plan import PlannedBranch
+from fallow.study.planned import PlannedBranch
 from fallow.study.results import StudyResults
 from fallow.study.statistics import NO_ROW, BranchReturn
 

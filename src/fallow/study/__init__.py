@@ -9,6 +9,7 @@
 Reading a plan and its results imports no jax; running one does.
 """
 
-from fallow.study.plan import Cell, Plan, PlannedBranch, PlannedTrunk
+from fallow.study.plan import Cell, Plan
+from fallow.study.planned import PlannedBranch, PlannedTrunk
 
 __all__ = ["Cell", "Plan", "PlannedBranch", "PlannedTrunk"]

@@ -20,7 +20,8 @@ from fallow.dynamics.conditions import Condition
 from fallow.dynamics.tasks import ACTION_REPEAT
 from fallow.study.checks import n_worlds_of
 from fallow.study.devices import GIB, HERE, named_bytes
-from fallow.study.plan import Cell, Plan, PlannedBranch, PlannedTrunk, identity
+from fallow.study.plan import Cell, Plan
+from fallow.study.planned import PlannedBranch, PlannedTrunk, identity
 
 
 @dataclass(frozen=True)

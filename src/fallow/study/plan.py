@@ -5,7 +5,6 @@ determines their results, so that equal work is found again, in this study or an
 """
 
 import dataclasses
-import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -18,11 +17,11 @@ from fallow.agents import AGENTS
 from fallow.core import legacy, options, seeds
 from fallow.core.errors import FallowError
 from fallow.core.legacy import ALGORITHM
-from fallow.core.results import Label
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.tasks import ACTION_REPEAT, TASKS
 from fallow.replay.rules import Rule
 from fallow.study.checks import check_cell, check_plan, n_worlds_of
+from fallow.study.planned import PlannedBranch, PlannedTrunk, identity, shifted
 from fallow.study.rows import modern_condition
 
 TRUNK_ALGORITHM = 1
@@ -53,36 +52,6 @@ class Cell:
             conditions=tuple(str(Condition.parse(text)) for text in self.conditions),
             rules=tuple(str(Rule.parse(text)) for text in self.rules),
         )
-
-
-@dataclass(frozen=True)
-class PlannedTrunk:
-    """A run before the branch point."""
-
-    task: str
-    agent: str
-    preset: str
-    seed: int
-    training_seed: int
-    """The seed of its randomness; the seed itself in the first set."""
-    trunk_set: str
-    id: str
-
-
-@dataclass(frozen=True)
-class PlannedBranch(Label):
-    """One continuation of a trunk under one condition and one rule."""
-
-    id: str
-    training_seed: int
-    world_condition: str
-    """Frames counted on the agent's clock, trunk included."""
-
-    @property
-    def label(self) -> Label:
-        """The columns that name its rows."""
-        names = (field.name for field in dataclasses.fields(Label))
-        return Label(*(getattr(self, name) for name in names))
 
 
 @dataclass(frozen=True)
@@ -151,7 +120,15 @@ class Plan:
         return _once(text for cell in self.cells for text in cell.rules)
 
     def trunk(self, cell: Cell, seed: int) -> PlannedTrunk:
-        """The trunk of a seed in a cell."""
+        """The trunk of a seed in a cell.
+
+        Args:
+            cell: one of the plan's.
+            seed: one of the plan's.
+
+        Returns:
+            The trunk, with the seed it is trained with and its id.
+        """
         training_seed = seed
         if cell.trunk_set != FIRST_SET:
             training_seed = seeds.derive(seed, f"trunk set {cell.trunk_set}")
@@ -183,7 +160,15 @@ class Plan:
     def branches_of(
         self, cell: Cell, seeds: Sequence[int]
     ) -> tuple[PlannedBranch, ...]:
-        """The branches of some seeds in a cell, by seed, condition and rule."""
+        """The branches of some seeds in a cell.
+
+        Args:
+            cell: one of the plan's.
+            seeds: some of the plan's.
+
+        Returns:
+            The branches by seed, condition and rule.
+        """
         return tuple(
             self._branch(cell, self.trunk(cell, seed), condition, rule)
             for seed in seeds
@@ -225,6 +210,12 @@ class Plan:
     def read(cls, folder: str | Path) -> "Plan":
         """The plan that a study's folder belongs to.
 
+        Args:
+            folder: of the study; its plan is `plan.json`.
+
+        Returns:
+            The plan, whichever version of Fallow wrote it.
+
         Raises:
             FallowError: there is none, or it cannot be read.
         """
@@ -232,7 +223,18 @@ class Plan:
 
     @classmethod
     def of_file(cls, file: dict[str, Any], folder: str | Path) -> "Plan":
-        """The plan in what `read_plan_file` returned for a folder."""
+        """The plan in a plan file.
+
+        Args:
+            file: what `read_plan_file` returned.
+            folder: of the study, for messages.
+
+        Returns:
+            The plan, whichever version of Fallow wrote it.
+
+        Raises:
+            FallowError: a field of the plan is unknown or out of range.
+        """
         try:
             content = file["plan"]
             algorithm = file.get("algorithm", 1)
@@ -246,7 +248,17 @@ class Plan:
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> "Plan":
-        """A plan from plain values, as in JSON or TOML; unknown names are errors."""
+        """A plan from plain values, as in JSON or TOML.
+
+        Args:
+            content: the fields of a plan; `cells` is a list of tables.
+
+        Returns:
+            The plan, checked.
+
+        Raises:
+            FallowError: a field is missing, unknown or out of range.
+        """
         if not isinstance(content, dict):
             raise FallowError(
                 f"a study is {options.shown(content)}; write a table of its fields"
@@ -332,21 +344,6 @@ def _modern_cell(cell: Any) -> Any:
     task = cell.get("task", Cell.task)
     conditions = cell.get("conditions", Cell.conditions)
     return cell | {"conditions": [modern_condition(text, task) for text in conditions]}
-
-
-def shifted(condition: str, shift_frame: int) -> str:
-    """A condition whose change comes at a frame of the agent's clock."""
-    parsed = Condition.parse(condition)
-    if parsed.schedule.shift_frame is None:
-        return condition
-    schedule = dataclasses.replace(parsed.schedule, shift_frame=shift_frame)  # type: ignore[type-var]
-    return str(dataclasses.replace(parsed, schedule=schedule))
-
-
-def identity(kind: str, content: dict[str, Any]) -> str:
-    """Twelve hexadecimal digits: a hash of everything that determines the result."""
-    text = json.dumps([kind, content], sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 def _cell(content: Any) -> Cell:

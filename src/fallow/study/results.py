@@ -16,7 +16,8 @@ from fallow.core.errors import FallowError
 from fallow.core.results import ResultRow
 from fallow.dynamics.conditions import Condition
 from fallow.dynamics.schedules import SHIFT_FRAME
-from fallow.study.plan import PLAN_FILE, Plan, PlannedBranch, shifted
+from fallow.study.plan import PLAN_FILE, Plan
+from fallow.study.planned import PlannedBranch, shifted
 from fallow.study.rows import read_rows
 from fallow.study.statistics import Returns, Setting, returns_of
 from fallow.study.store import TABLE, Study, is_done, read_study

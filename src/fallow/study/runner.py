@@ -21,7 +21,7 @@ from fallow.dynamics import PhysicsError
 from fallow.replay import replay_file as replay_saving
 from fallow.study import prefixes
 from fallow.study.fleets import PlannedFleet, prefix_end
-from fallow.study.plan import PlannedBranch
+from fallow.study.planned import PlannedBranch
 from fallow.study.store import (
     DONE,
     FAILED,

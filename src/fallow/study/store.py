@@ -24,13 +24,8 @@ from fallow.core.errors import FallowError
 from fallow.core.legacy import ALGORITHM
 from fallow.core.lock import is_lock
 from fallow.study.fleets import Cost, PlannedFleet, check_fit, fleets_of
-from fallow.study.plan import (
-    PLAN_FILE,
-    Plan,
-    PlannedBranch,
-    PlannedTrunk,
-    read_plan_file,
-)
+from fallow.study.plan import PLAN_FILE, Plan, read_plan_file
+from fallow.study.planned import PlannedBranch, PlannedTrunk
 from fallow.study.provenance import git_commit, versions
 
 TABLE, TRUNK_TABLE, STATUS = "results.csv", "trunks.csv", "status.json"

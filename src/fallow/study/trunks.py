@@ -19,7 +19,8 @@ from fallow.core import files
 from fallow.core.lock import Locked, lock
 from fallow.core.records import Branch
 from fallow.core.results import Label, read_results, write_results
-from fallow.study.plan import Plan, PlannedTrunk, identity
+from fallow.study.plan import Plan
+from fallow.study.planned import PlannedTrunk, identity
 from fallow.study.store import TABLE, link
 
 HISTORY = "history.fallow"

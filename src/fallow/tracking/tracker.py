@@ -103,11 +103,26 @@ class Tracker:
         return np.array(self.label_list, np.int64)
 
     def mismatch(self, i: int, j: int) -> float:
-        """The mismatch of the gains of regimes i and j, from 0 to 1."""
+        """The mismatch of the gains of two regimes.
+
+        Args:
+            i: id of a regime.
+            j: id of another.
+
+        Returns:
+            Root mean square over actuators of |g_i - g_j| / max(g_i, g_j), 0 to 1.
+        """
         return regimes.mismatch(self.regimes[i], self.regimes[j])
 
     def update(self, velocities: np.ndarray, actions: np.ndarray) -> TrackerUpdate:
-        """Read one finished episode: (T + 1, d) velocities, (T, d) commanded actions.
+        """Read one finished episode.
+
+        Args:
+            velocities: (T + 1, d) of the driven joints, before and after each action.
+            actions: (T, d) as commanded.
+
+        Returns:
+            The regime now in force, and which earlier labels changed.
 
         Raises:
             FallowError: wrong shapes.
@@ -130,10 +145,18 @@ class Tracker:
     def update_block(
         self, velocities: np.ndarray, actions: np.ndarray, *, is_last: bool
     ) -> TrackerUpdate:
-        """Read T steps of a running episode: (T + 1, d) velocities, (T, d) actions.
+        """Read T steps of a running episode.
 
-        The first velocity repeats the last one of the block before. The episode is
-        weighed as a whole with its last block; until then the regime stays.
+        The episode is weighed as a whole with its last block; until then the regime
+        stays.
+
+        Args:
+            velocities: (T + 1, d); the first repeats the last of the block before.
+            actions: (T, d) as commanded.
+            is_last: whether the episode ends with this block.
+
+        Returns:
+            The regime now in force.
 
         Raises:
             FallowError: wrong shapes.
@@ -161,6 +184,12 @@ class Tracker:
     @classmethod
     def restore(cls, saved: dict[str, Any]) -> "Tracker":
         """A tracker that continues exactly where `save` was called.
+
+        Args:
+            saved: what `save` returned.
+
+        Returns:
+            The tracker.
 
         Raises:
             FallowError: the state is of another version.
@@ -223,10 +252,7 @@ class Tracker:
         """Weigh the held episodes together; a sentence if the regime changed."""
         designs = [held.design for held in self.held if held.design is not None]
         verdict = verdict_of(designs, self._models(), limit)
-        is_new = (
-            self.present > 0 and self.regime.n_episodes < self.config.trial_episodes
-        )
-        if verdict is None or (verdict.known is None and is_new):
+        if verdict is None or (verdict.known is None and self._is_new):
             return ""
         if verdict.corrects and verdict.found is not None:
             self._correct(verdict.found.gain)

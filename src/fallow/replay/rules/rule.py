@@ -37,7 +37,17 @@ class Rule:
 
     @staticmethod
     def parse(text: "str | Rule") -> "Rule":
-        """Read `name:option=value,…`; a rule passes through."""
+        """Read a rule.
+
+        Args:
+            text: `name:option=value,…`; a rule passes through.
+
+        Returns:
+            The rule.
+
+        Raises:
+            FallowError: the name or an option is unknown, or a value is out of range.
+        """
         if isinstance(text, Rule):
             return text
         if not isinstance(text, str):
@@ -70,15 +80,35 @@ class Rule:
 
         With several parts, every minibatch comes wholly from one of them, all equally
         often; parts in which nothing is stored yet are passed over.
+
+        Args:
+            ledger: the record of what is stored.
+
+        Returns:
+            One or more parts: spans of steps and their start weights.
         """
         raise NotImplementedError
 
     def victim(self, ledger: "Ledger") -> int:
-        """The slot to evict when all are in use, for rules that keep by key."""
+        """The slot to evict when all are in use, for rules that keep by key.
+
+        Args:
+            ledger: the record of what is stored.
+
+        Returns:
+            The index of the slot.
+        """
         raise NotImplementedError
 
     def check(self, ledger: "Ledger") -> None:
-        """Raise if the rule cannot work with a buffer of this size."""
+        """Check that the rule can work with a buffer.
+
+        Args:
+            ledger: of the buffer.
+
+        Raises:
+            FallowError: an option does not fit the size of the buffer.
+        """
 
 
 def register(name: str) -> Callable[[type[Rule]], type[Rule]]:

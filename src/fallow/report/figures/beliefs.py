@@ -9,7 +9,7 @@ from fallow.agents.beliefs import Belief
 from fallow.dynamics.tasks import EPISODE_FRAMES
 from fallow.report.figures.report_figure import ReportFigure, file_name
 from fallow.report.names import condition_name, condition_order, rule_name
-from fallow.study.plan import PlannedBranch
+from fallow.study.planned import PlannedBranch
 from fallow.study.results import StudyResults
 from fallow.views.plotting import (
     AXIS,
