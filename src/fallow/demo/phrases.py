@@ -14,6 +14,11 @@ TIMES_RANDOM = 3
 """A trunk that reaches less than so many times a random policy has learned little."""
 N_EPISODES = 10
 """Of the random policy."""
+FAST_RECURRENCE = (
+    "The recurring change comes and goes with every episode, and a tracker needs two "
+    "for a decision. There adaptive keeps all data because it reports no change; it "
+    "does not recognise the returns. The walkers above recur every 20 episodes."
+)
 
 
 def plan_sentence(plan: Plan) -> str:

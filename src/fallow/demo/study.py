@@ -9,7 +9,7 @@ from rich.text import Text
 from fallow.console.study import StudyView
 from fallow.core import options
 from fallow.demo.claims import claim_sentences
-from fallow.demo.phrases import plan_sentence, trunk_sentences
+from fallow.demo.phrases import FAST_RECURRENCE, plan_sentence, trunk_sentences
 from fallow.demo.recorded import (
     OTHER_SEEDS,
     OTHER_SEEDS_TITLE,
@@ -62,6 +62,7 @@ def run_demo(folder: Path, plan: Plan) -> Iterator[str | Text]:
     if others is not None and plan == demo_plan():
         yield f"{OTHER_SEEDS_TITLE}:"
         yield from claim_lines(others)
+    yield FAST_RECURRENCE
     yield f"Page: {write_demo_page(live, recorded)}"
 
 

@@ -21,6 +21,7 @@ from fallow.report.paper import (
     LOCATED,
     LOCATION_ERROR,
 )
+from fallow.report.table_builders import seeds_text
 from fallow.study.estimator import (
     FOUND_WITHIN,
     Agreement,
@@ -201,16 +202,23 @@ def _true_auc(result: SelectorResult) -> float | None:
 
 
 def _left_out(results: Sequence[SelectorResult | UnreadHistory]) -> list[str]:
-    notes = []
+    """One note for all histories of a condition that were left out for one reason."""
+    seeds: dict[tuple[str, str, str], list[int]] = {}
     for one in results:
-        name = condition_name(one.case.setting.condition)
-        where = f"{name}, seed {one.case.seed}"
         if isinstance(one, UnreadHistory):
-            notes.append(f"Left out: {where}: {one.reason}.")
+            why = "Left out", one.reason
         elif one.right is None:
-            reason = "no D" if one.advantage is None else "a D of 0"
-            notes.append(f"Not counted as right or wrong: {where}: {reason}.")
-    return notes
+            without = "no D" if one.advantage is None else "a D of 0"
+            why = "Not counted as right or wrong", without
+        else:
+            continue
+        what, reason = why
+        name = condition_name(one.case.setting.condition)
+        seeds.setdefault((what, name, reason), []).append(one.case.seed)
+    return [
+        f"{what}: {name}, {seeds_text(left_out)}: {reason}."
+        for (what, name, reason), left_out in seeds.items()
+    ]
 
 
 def _median(values: Sequence[int | None]) -> float | None:
