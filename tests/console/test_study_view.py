@@ -13,6 +13,7 @@ from rich.console import Console
 from fallow.agents.progress import EvaluationResult, Progress
 from fallow.console.scalars import writers
 from fallow.console.study import StudyView, show_status
+from fallow.console.training import TrainingBar
 from fallow.core.errors import FallowError
 from fallow.study import Cell, Plan
 from fallow.study.estimate import duration_text
@@ -60,6 +61,26 @@ def test_without_a_terminal_there_are_lines(study, capsys) -> None:
     assert "13,000 of 138,000" in lines[0] and "mean return   40.0" in lines[0]
     assert re.search(r"100 updates/s, about \d+ \w+ left$", lines[0])
     assert lines[1] == "000.agent is bad"
+
+
+def test_without_a_terminal_a_line_comes_every_half_minute(
+    study, capsys, monkeypatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    event = events(study)[0]
+    for view, shown in (
+        (lambda: StudyView(study.folder), event),
+        (TrainingBar, event.progress),
+    ):
+        with view() as show:
+            for wait_s in (0, 20, 11, 29, 1):
+                now[0] += wait_s
+                show(shown)
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == 2  # after 31 s and 30 s later
+        assert all("12,000 of 138,000" in line for line in lines)
+        assert all("100 updates/s" in line and "return" not in line for line in lines)
 
 
 def test_quiet_prints_nothing(study, capsys) -> None:

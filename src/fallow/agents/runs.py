@@ -194,4 +194,6 @@ def _train_part(
         for branch in branches
     ]
     resume(fleet, run.phase, folder)
+    note = f"branches: {len(branches)}; compiling, then training"
+    on_progress(Progress(fleet.frame, run.until_frame, 0, 0.0, message=note))
     train_until(fleet, run.phase, folder, labels, on_progress)

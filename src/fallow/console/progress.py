@@ -1,12 +1,32 @@
-"""A progress bar for what takes longer than a second."""
+"""Progress of what takes longer than a second: a bar, or lines in a pipe."""
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 PATIENCE_S = 1.0
+"""After which a bar appears."""
+LINE_S = 30.0
+"""Longest time without a line where there is no terminal."""
+
+
+class Lines:
+    """Decides when a view prints its next line of progress where it has no bar."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+        self._last_s = time.monotonic()
+
+    def due(self, has_news: bool = False) -> bool:
+        """Whether to print now: a line without news, at most every `LINE_S`."""
+        now_s = time.monotonic()
+        is_due = has_news or (self._wanted and now_s - self._last_s >= LINE_S)
+        if is_due:
+            self._last_s = now_s
+        return is_due
 
 
 @contextmanager

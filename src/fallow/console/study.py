@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from fallow.agents.clock import shares
+from fallow.console.progress import Lines
 from fallow.console.scalars import Scalars, write_progress
 from fallow.study.estimate import duration_text
 from fallow.study.fleets import PlannedFleet
@@ -27,7 +28,8 @@ LEAST_SHARE = 0.005
 class StudyView:
     """Two bars, the study and the fleet at work; evaluations are lines above them.
 
-    Without a terminal there are only these lines, with the time left.
+    Without a terminal there are only lines with the time left, one for each evaluation
+    and at least every half minute.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class StudyView:
         self._console = Console()
         self._console.quiet = quiet
         self._looked_s = 0.0
+        self._lines = Lines(not self._console.is_terminal)
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -70,20 +73,25 @@ class StudyView:
             return
         if self._scalars:
             write_progress(self._scalars, progress, _names(event))
-        if progress.evaluation is not None:
-            self._print_returns(event, progress.evaluation)
+        if self._lines.due(progress.evaluation is not None):
+            self._print_line(event, progress.evaluation)
         if time.monotonic() - self._looked_s > LOOK_S:
             self._looked_s = time.monotonic()
             self._draw(event, status_of(self._folder))
 
-    def _print_returns(self, event: "Event", evaluation: "EvaluationResult") -> None:
+    def _print_line(
+        self, event: "Event", evaluation: "EvaluationResult | None"
+    ) -> None:
         progress, fleet = event.progress, event.fleet
         which = f"{fleet.trunks[0].task} {_seeds(fleet)}"
-        mean = evaluation.returns.mean()
+        frame, reached = progress.frame, ""
+        if evaluation is not None:
+            frame = evaluation.frame
+            reached = f"mean return {evaluation.returns.mean():6.1f}  "
         left = "" if self._console.is_terminal else _left(status_of(self._folder))
         self._console.print(
-            f"{which}  {event.stage:8}  frame {evaluation.frame:>9,} of "
-            f"{progress.until_frame:,}  mean return {mean:6.1f}  "
+            f"{which}  {event.stage:8}  frame {frame:>9,} of "
+            f"{progress.until_frame:,}  {reached}"
             f"{progress.updates_per_s:,.0f} updates/s{left}",
             highlight=False,
             soft_wrap=True,

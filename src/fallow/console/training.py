@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from fallow.agents.progress import Progress as TrainingProgress
+from fallow.console.progress import Lines
 from fallow.console.scalars import Scalars, write_progress
 from fallow.study.estimate import duration_text
 
@@ -18,7 +19,8 @@ MOST_SHOWN = 12
 class TrainingBar:
     """A bar with frames, return, updates a second and the time left.
 
-    Evaluations are lines above the bar; without a terminal there are only these.
+    Evaluations are lines above the bar. Without a terminal there are only lines, one
+    for each evaluation and at least every half minute.
     """
 
     def __init__(self, scalars: Sequence[Scalars] = (), quiet: bool = False) -> None:
@@ -33,7 +35,8 @@ class TrainingBar:
             console=self._console,
             disable=quiet or not self._console.is_terminal,
         )
-        self._line = self._bar.add_task("training", total=None, frames="", rate="")
+        self._lines = Lines(not self._console.is_terminal)
+        self._task = self._bar.add_task("training", total=None, frames="", rate="")
         self._scalars = scalars
         self._start: tuple[int, float] | None = None
 
@@ -48,19 +51,23 @@ class TrainingBar:
 
     def __call__(self, progress: TrainingProgress) -> None:
         if progress.message:
-            self._console.print(progress.message, markup=False)
+            self._console.print(progress.message, highlight=False, markup=False)
+            return
         self._bar.update(
-            self._line,
+            self._task,
             completed=progress.frame,
             total=progress.until_frame,
             frames=f"{progress.frame:,}/{progress.until_frame:,} frames",
             rate=f"{progress.updates_per_s:,.0f} updates/s",
         )
-        evaluation = progress.evaluation
-        if evaluation is not None:
+        left, evaluation = self._left(progress), progress.evaluation
+        if self._lines.due(evaluation is not None):
+            where = f"frame {progress.frame:>9,} of {progress.until_frame:,}"
+            if evaluation is not None:
+                reached = _words(evaluation.returns)
+                where = f"frame {evaluation.frame:>9,}  return {reached}"
             self._console.print(
-                f"frame {evaluation.frame:>9,}  return {_words(evaluation.returns)}  "
-                f"{progress.updates_per_s:,.0f} updates/s{self._left(progress)}",
+                f"{where}  {progress.updates_per_s:,.0f} updates/s{left}",
                 highlight=False,
             )
         write_progress(self._scalars, progress, ())
