@@ -221,6 +221,14 @@ def test_a_spread_is_of_several(n: int, words: str, capsys) -> None:
     assert f"return {words} updates/s" in capsys.readouterr().out
 
 
+def test_a_line_in_a_pipe_is_one_line(capsys) -> None:
+    returns = np.full((12, 2), 300.0)
+    with TrainingBar() as bar:
+        bar(Progress(10, 20, 5, 9.0, EvaluationResult(8, returns)))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert len(line) > 80
+
+
 @pytest.mark.parametrize(
     "command", [["train"], ["study", "table1", "--dry-run"], ["demo"]]
 )

@@ -51,7 +51,9 @@ class TrainingBar:
 
     def __call__(self, progress: TrainingProgress) -> None:
         if progress.message:
-            self._console.print(progress.message, highlight=False, markup=False)
+            self._console.print(
+                progress.message, highlight=False, soft_wrap=True, markup=False
+            )
             return
         self._bar.update(
             self._task,
@@ -69,6 +71,7 @@ class TrainingBar:
             self._console.print(
                 f"{where}  {progress.updates_per_s:,.0f} updates/s{left}",
                 highlight=False,
+                soft_wrap=True,
             )
         write_progress(self._scalars, progress, ())
 
