@@ -39,10 +39,16 @@ EXPLAINED = 0.85
 """Of the excess loss that may remain once gains explain a change."""
 MAX_LEFT = 10.0
 """Standard deviations of it that may remain at most."""
+STRONG = 8.0
+"""Thresholds of evidence that new gains need if they leave more than `KNOWN_EXCESS`: a
+policy that finds other states leaves as much."""
 KNOWN_EXCESS, NEW_EXCESS = 2.5, 5.0
 """Standard deviations of excess loss at which a known or a new body is accepted."""
 NEW_EPISODES = 3
 """Episodes that a new body needs."""
+YOUNG_EPISODES = 30
+"""Settled episodes after which the usual excess is known; with n fewer ones a new body
+needs 30 / n times as much: a learner that has just begun changes its states most."""
 MAX_EPISODES = 4
 """Most recent episodes that are predicted from each other."""
 
@@ -103,18 +109,18 @@ def verdict_of(
     gain = (known or found).gain
     after = Losses.of(recent, body, gain)
     better = float((lost.same - after.same).mean()) / usual.deviation
-    support = found.score / threshold + PREDICTION * better
-    is_other_body = n >= NEW_EPISODES and (
-        usual.excess(float(lost.gained.min())) >= NEW_EXCESS
-    )
     corrects = known is None and corrects_present(found, models.present)
-    least = NEW_FACTOR if known is None else KNOWN_FACTOR
-    if known is None and models.present.id and not corrects:
-        least *= AGAIN_FACTOR
+    least = KNOWN_FACTOR
+    if known is None:
+        is_second = models.present.id and not corrects
+        least = NEW_FACTOR * (AGAIN_FACTOR if is_second else 1)
     changed = float(np.mean(gain != models.present.gain))
     is_better = better >= changed * MIN_BETTER or found.score >= CERTAIN * threshold
-    enough = support >= least and is_better
-    if (enough or is_other_body) and lost.explained_by(after, usual):
+    is_enough = found.score / threshold + PREDICTION * better >= least and is_better
+    is_other_body = n >= NEW_EPISODES and lost.is_other_body(usual)
+    is_strong = known is not None or found.score >= STRONG * threshold
+    most_left = MAX_LEFT if is_strong else KNOWN_EXCESS
+    if (is_enough or is_other_body) and lost.explained_by(after, usual, most_left):
         return Verdict(n_recent, found, known, corrects)
     return Verdict(len(recent), None, None) if is_other_body else None
 
@@ -146,11 +152,18 @@ class Losses:
         """(n,) nats a step that another body gains."""
         return self.same - self.other
 
-    def explained_by(self, after: "Losses", usual: Usual) -> bool:
+    def is_other_body(self, usual: Usual) -> bool:
+        """Whether in every episode another body gains more than is usual."""
+        young = max(1.0, YOUNG_EPISODES / max(usual.n_episodes, 1))
+        return usual.excess(float(self.gained.min())) >= young * NEW_EXCESS
+
+    def explained_by(
+        self, after: "Losses", usual: Usual, most_left: float = MAX_LEFT
+    ) -> bool:
         """Whether gains with losses `after` leave little for another body to gain."""
         left = usual.excess(float(after.gained.mean()))
         most = usual.excess(float(self.gained.mean()))
-        return left <= max(min(EXPLAINED * most, MAX_LEFT), KNOWN_EXCESS)
+        return left <= max(min(EXPLAINED * most, most_left), KNOWN_EXCESS)
 
 
 def _known_body(
