@@ -93,7 +93,9 @@ def test_true_labels_need_no_tracker() -> None:
         (lambda: Adaptive(labels="x"), "choose tracker or true"),
         (lambda: Adaptive(kappa_transitions=0), "kappa_transitions is 0"),
         (lambda: Tracked("speed").places(FIELDS), "unknown field of velocity"),
-        (lambda: Tracked("observation[9:]").places(FIELDS), "which has 4"),
+        (lambda: Tracked("observation[9:]").places(FIELDS), "which has 4 columns"),
+        (lambda: Tracked("observation[2:9]").places(FIELDS), "which has 4 columns"),
+        (lambda: Tracked(None).places(FIELDS), "velocity is None; it must be a text"),
         (lambda: Tracked("observation[0,1]").places(FIELDS), "2 velocities"),
     ],
 )

@@ -99,6 +99,7 @@ class TrackedPlaces:
 
 
 def _place(text: str, fields: dict[str, Field], what: str) -> tuple[str, np.ndarray]:
+    options.check_text("Tracked", what, text)
     match = _COLUMNS.match(text.strip())
     if match is None or match["field"] not in fields:
         raise unknown(f"field of {what}", text, list(fields))
@@ -112,13 +113,16 @@ def _place(text: str, fields: dict[str, Field], what: str) -> tuple[str, np.ndar
             first, last = (int(part) if part.strip() else None
                            for part in chosen.split(":"))  # fmt: skip
             columns = every[first:last]
+            if max(abs(first or 0), abs(last or 0)) > width:
+                columns = every[:0]  # a part of what was named
         else:
             columns = every[[int(part) for part in chosen.split(",")]]
     except (ValueError, IndexError):
         columns = every[:0]
     if not len(columns):
         raise FallowError(
-            f"{what} '{text}' names no column of '{match['field']}', which has {width}"
+            f"{what} '{text}' does not fit '{match['field']}', which has {width} "
+            "columns"
         )
     return match["field"], columns
 

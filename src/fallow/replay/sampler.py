@@ -11,16 +11,13 @@ import numpy as np
 
 from fallow.core import legacy, options, seeds
 from fallow.core.errors import FallowError
-from fallow.core.records import NO_REGIME
+from fallow.replay import requests
 from fallow.replay.composition import Record, Tally
 from fallow.replay.episode_starts import Starts
 from fallow.replay.labeler import Labeler
 from fallow.replay.ledger import Ledger, Victim
 from fallow.replay.rules import Rule
 from fallow.replay.spans import Pieces, Spans, sample, sample_starts, unbroken
-
-MAX_REGIME = int(np.iinfo(np.int16).max)
-"""The largest label that a ledger stores."""
 
 
 class Sampler:
@@ -154,7 +151,7 @@ class Sampler:
 
     def set_present_regime(self, regime: int) -> None:
         """The regime now in force: the truth, or an estimate."""
-        regime = options.integer("buffer", "regime", regime, NO_REGIME, MAX_REGIME)
+        regime = requests.regime_of(regime)
         self.record.count(self.ledger)
         self.ledger.present_regime = regime
         self.ledger.version += 1
