@@ -290,14 +290,21 @@ class Labeler:
         return arrays, header
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-        """Take back what `save` gave."""
-        self._work = None
+        """Take back what `save` gave; an error if it read another body."""
         saved: dict[str, Any] = {
             name.removeprefix("tracker."): values
             for name, values in arrays.items()
             if name.startswith("tracker.")
         }
-        self.tracker = type(self.tracker).restore(saved | {"header": header["tracker"]})
+        tracker = type(self.tracker).restore(saved | {"header": header["tracker"]})
+        for name in ("n_actuators", "control_step_s"):
+            given, found = getattr(self.tracker, name), getattr(tracker, name)
+            if given != found:
+                raise FallowError(
+                    f"the saved tracker has {name} {found} and this buffer's {given}; "
+                    "give the same Tracked"
+                )
+        self._work, self.tracker = None, tracker
         self.effect_at, self.log = header["effect_at"], list(header["log"])
         self._probabilities = list(header["probabilities"])
         self._episodes = arrays["episodes"].tolist()

@@ -46,7 +46,7 @@ class Sampler:
         if not rule.needs_tracker:
             self.labeler = None
         elif self.labeler is None:
-            self.labeler = self._new_labeler(rule)
+            self.labeler = self.new_labeler(rule)
         self.rule = rule
         self.victim: Victim | None = rule.victim if rule.keeps_by_key else None
         self._parts: tuple[Spans, ...] = ()
@@ -54,7 +54,8 @@ class Sampler:
         self._version = -1
         self._starts = Starts()
 
-    def _new_labeler(self, rule: Rule) -> Labeler:
+    def new_labeler(self, rule: Rule) -> Labeler:
+        """One that has seen nothing, for a rule that needs it."""
         if self._make_labeler is None:
             raise FallowError(
                 f"rule '{rule}' reads velocities and actions; name their fields, e.g. "
@@ -174,10 +175,17 @@ class Sampler:
             "drawn": self.record.tally.to_json(),
         }
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Take back what `save` gave."""
+    def saved_rule(self, saved: dict[str, Any]) -> Rule:
+        """The rule that `save` wrote; an error if it cannot work here."""
         is_old = saved.get("algorithm", 1) in legacy.WITH_CHUNKS
-        self.set_rule(legacy.rule(saved["rule"]) if is_old else saved["rule"])
+        rule = Rule.parse(legacy.rule(saved["rule"]) if is_old else saved["rule"])
+        rule.check(self.ledger)
+        return rule
+
+    def restore(self, saved: dict[str, Any], labeler: Labeler | None) -> None:
+        """Take back what `save` gave, and the labeler of that time."""
+        self.labeler = labeler
+        self.set_rule(self.saved_rule(saved))
         self._random.bit_generator.state = saved["random"]
         self.record.clear()
         self.record.tally = Tally.from_json(saved["drawn"])
