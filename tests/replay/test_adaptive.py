@@ -164,6 +164,36 @@ def test_it_adapts_without_a_word(whole: Buffer) -> None:
     assert (now == 1).all() and (old < 1).all()
 
 
+def test_its_labels_are_reported_where_none_are_given(life) -> None:
+    """Of what can be sampled, and of what was, by the labels of the time."""
+    buffer, given = new_buffer(), new_buffer()
+    changes = np.cumsum([n * STEPS for n, _ in LIFE])
+    for t, (first, row) in enumerate(life):
+        regime = int(changes[0] <= t < changes[1])
+        buffer.add(is_first=np.array([first]), **row)
+        given.add(is_first=np.array([first]), regime=regime, **row)
+        if t >= 36 * STEPS:  # the change is known
+            buffer.sample(1, 1)
+            given.sample(1, 1)
+        if t == 40 * STEPS:
+            assert buffer.tracker is not None and buffer.tracker.present == 1
+            for one, other in [
+                (buffer.composition(), given.composition()),
+                (buffer.sampled(), given.sampled()),
+            ]:
+                assert one.stale_share == pytest.approx(other.stale_share, abs=0.02)
+                assert set(one.share_by_regime) == {0, 1}
+    assert buffer.sampled().stale_share == pytest.approx(
+        given.sampled().stale_share, abs=0.1
+    )
+    buffer.rule = "passive"  # which has no tracker
+    assert buffer.tracker is None and buffer.composition().stale_share is None
+    buffer.rule = "adaptive"  # reads what is stored
+    assert buffer.composition().stale_share == pytest.approx(
+        given.composition().stale_share, abs=0.02
+    )
+
+
 def test_labels_take_effect_at_a_fixed_step(life) -> None:
     buffer = filled(life, new_buffer(), 0, 10 * STEPS + 1)  # an episode has just ended
     assert buffer.ledger.episodes["label"][9] == -1

@@ -17,6 +17,7 @@ import numpy as np
 
 from fallow.core import options
 from fallow.core.errors import FallowError, unknown
+from fallow.replay.composition import Record
 from fallow.replay.ledger import FREE, Ledger
 from fallow.replay.storage import Field
 
@@ -138,6 +139,8 @@ class Labeler:
             false_alarms_per_1000=tracked.false_alarms_per_1000, seed=tracked.seed
         )
         self.tracker = Tracker(n_actuators, tracked.control_step_s, config)
+        self.record: Record | None = None
+        """What was sampled: counted by the labels of its time."""
         self.executor: Executor | None = None
         """Where the tracker works; None: here, at once."""
         self.effect_at: int | None = None
@@ -243,6 +246,8 @@ class Labeler:
         if self.effect_at is None:
             return
         self.effect_at = None
+        if self.record is not None:
+            self.record.count(self.ledger)
         self.ledger.set_labels(self._episodes, self.tracker.labels())
         self.ledger.set_beliefs(self._probabilities, self._mismatches())
 

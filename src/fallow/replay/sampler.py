@@ -11,6 +11,7 @@ import numpy as np
 
 from fallow.core import legacy, options, seeds
 from fallow.core.errors import FallowError
+from fallow.core.records import NO_REGIME
 from fallow.replay import requests
 from fallow.replay.composition import Record, Tally
 from fallow.replay.episode_starts import Starts
@@ -44,6 +45,8 @@ class Sampler:
         rule = Rule.parse(rule)
         rule.check(self.ledger)
         if not rule.needs_tracker:
+            if self.labeler is not None:
+                self._forget_labels()
             self.labeler = None
         elif self.labeler is None:
             self.labeler = self.new_labeler(rule)
@@ -61,7 +64,17 @@ class Sampler:
                 f"rule '{rule}' reads velocities and actions; name their fields, e.g. "
                 'Buffer(…, tracked=Tracked("observation[18:24]", "action"))'
             )
-        return self._make_labeler()
+        labeler = self._make_labeler()
+        labeler.record = self.record
+        return labeler
+
+    def _forget_labels(self) -> None:
+        """Remove those of a tracker that stops; a later one numbers regimes anew."""
+        self.record.count(self.ledger)
+        self.ledger.set_labels(
+            range(self.ledger.episodes.n), np.array(NO_REGIME, np.int16)
+        )
+        self.ledger.set_beliefs((), np.zeros((0, 0)))
 
     def parts(self) -> tuple[Spans, ...]:
         """The spans that the rule allows now, without those of weight 0."""
