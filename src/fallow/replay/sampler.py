@@ -12,7 +12,7 @@ import numpy as np
 from fallow.core import legacy, options, seeds
 from fallow.core.errors import FallowError
 from fallow.core.records import NO_REGIME
-from fallow.replay import requests
+from fallow.replay import requests, rule_checks
 from fallow.replay.composition import Record, Tally
 from fallow.replay.episode_starts import Starts
 from fallow.replay.labeler import Labeler
@@ -52,7 +52,8 @@ class Sampler:
             self.labeler = self.new_labeler(rule)
         self.rule = rule
         self.victim: Victim | None = rule.victim if rule.keeps_by_key else None
-        self._parts: tuple[Spans, ...] = ()
+        self._given: tuple[Spans, ...] = ()  # by the rule
+        self._parts: tuple[Spans, ...] = ()  # what of it can be sampled
         self._n_stored = 0
         self._version = -1
         self._starts = Starts()
@@ -81,22 +82,15 @@ class Sampler:
         if self._version != self.ledger.version:
             if self.rule.needs_visits:
                 self.record.count(self.ledger)
-            parts = [self._checked(spans) for spans in self.rule.parts(self.ledger)]
+            given = rule_checks.parts_of(self.rule, self.ledger, self._given)
+            self._given, parts = given, map(self._possible, given)
             self._parts = tuple(spans for spans in parts if len(spans.world))
             self._n_stored = self.ledger.stored().n_steps
             self._version = self.ledger.version
         return self._parts
 
-    def _checked(self, spans: Spans) -> Spans:
-        weight = spans.weight
-        if weight is not None and not (
-            np.isfinite(weight).all() and (weight >= 0).all()
-        ):
-            bad = weight[~(np.isfinite(weight) & (weight >= 0))][0]
-            raise FallowError(
-                f"rule '{self.rule}' gave a weight of {bad}; "
-                "weights are finite numbers, 0 or more"
-            )
+    def _possible(self, spans: Spans) -> Spans:
+        """Without the steps of running episodes, if so, and those of weight 0."""
         if not self._sample_running:
             spans = self.ledger.finished(spans)
         return spans.masked_out()
@@ -195,7 +189,7 @@ class Sampler:
         rule.check(self.ledger)
         return rule
 
-    def restore(self, saved: dict[str, Any], labeler: Labeler | None) -> None:
+    def restore(self, saved: dict[str, Any], labeler: Labeler | None = None) -> None:
         """Take back what `save` gave, and the labeler of that time."""
         self.labeler = labeler
         self.set_rule(self.saved_rule(saved))
