@@ -73,14 +73,18 @@ def places_of(
     tracked: Tracked | None, fields: Mapping[str, Field]
 ) -> "TrackedPlaces | None":
     """The columns of fields that a tracker reads; None without one."""
-    if tracked is None:
-        return None
-    if not isinstance(tracked, Tracked):
-        raise FallowError(
-            f"tracked is {options.shown(tracked)}; name the fields, e.g. "
-            'Tracked(velocity="observation[18:24]", action="action")'
-        )
-    return tracked.places(dict(fields))
+    tracked = checked_tracked(tracked)
+    return None if tracked is None else tracked.places(dict(fields))
+
+
+def checked_tracked(tracked: Any) -> Tracked | None:
+    """What is tracked; anything else is an error."""
+    if tracked is None or isinstance(tracked, Tracked):
+        return tracked
+    raise FallowError(
+        f"tracked is {options.shown(tracked)}; name the fields, e.g. "
+        'Tracked(velocity="observation[18:24]", action="action")'
+    )
 
 
 @dataclass(frozen=True)
