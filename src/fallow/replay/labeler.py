@@ -25,6 +25,10 @@ EFFECT_STEPS = 64
 """Steps of the agent between an episode's end and the effect of its label."""
 UNKNOWN = -1.0
 """Mismatch of regimes that no gains explain."""
+Row = tuple[np.ndarray, np.ndarray]
+"""Velocity and action (d,)."""
+Ended = tuple[list[int], np.ndarray, np.ndarray]
+"""Episodes of the ledger that are one of the tracker's; its rows (n, d)."""
 _COLUMNS = re.compile(r"^(?P<field>\w+)(\[(?P<columns>[-\d:, ]+)\])?$")
 
 
@@ -153,12 +157,11 @@ class Labeler:
         """What the tracker reported: episode, state, regime, gains, probabilities."""
         self.waited_s = 0.0
         """Seconds that the learner waited for the tracker."""
-        self._episodes: list[int] = []  # of the ledger, in the tracker's order
+        self._episodes: list[int] = []  # of the ledger
+        self._read: list[int] = []  # which one of the tracker each of these is in
         self._probabilities: list[float] = []
-        self._running: list[list[tuple[np.ndarray, np.ndarray]]] = [
-            [] for _ in range(ledger.n_worlds)
-        ]
-        self._ended: list[tuple[int, np.ndarray, np.ndarray]] = []
+        self._running: dict[int, list[Row]] = {}  # by world
+        self._ended: list[Ended] = []
         self._work: Future[None] | None = None
 
     # ---------------------------------------------------------------- reading
@@ -171,8 +174,12 @@ class Labeler:
             if first:
                 self._end(world)
         self._start()
-        for world, rows in enumerate(self._running):
-            rows.append((velocity[world].copy(), action[world].copy()))
+        for world in range(len(velocity)):
+            self._append(world, velocity[world], action[world])
+
+    def _append(self, running: int, velocity: np.ndarray, action: np.ndarray) -> None:
+        rows = self._running.setdefault(running, [])
+        rows.append((velocity.copy(), action.copy()))
 
     def end(self, world: int) -> None:
         """The episode of a world is over; call it before the ledger's `end_episode`."""
@@ -183,7 +190,7 @@ class Labeler:
         self, episode: int, velocity: np.ndarray, action: np.ndarray
     ) -> None:
         """Read rows (n, d) of an episode that is stored already."""
-        self._ended.append((episode, velocity, action))
+        self._ended.append(([episode], velocity, action))
 
     def continue_episode(
         self, world: int, velocity: np.ndarray, action: np.ndarray
@@ -192,11 +199,9 @@ class Labeler:
         self._running[world] = list(zip(velocity, action, strict=True))
 
     def _end(self, world: int) -> None:
-        rows, self._running[world] = self._running[world], []
-        episode = self.ledger.running[world]
+        rows, episode = self._running.pop(world, []), self.ledger.running[world]
         if rows and episode != FREE:
-            velocity, action = (np.stack(each) for each in zip(*rows, strict=True))
-            self._ended.append((episode, velocity, action))
+            self._ended.append(([episode], *stacked(rows)))
 
     # ---------------------------------------------------------------- working
 
@@ -217,20 +222,21 @@ class Labeler:
         self._start()
         self.effect_at = self.ledger.now
 
-    def _track(self, ended: list[tuple[int, np.ndarray, np.ndarray]], now: int) -> None:
-        for episode, velocity, action in ended:
+    def _track(self, ended: list[Ended], now: int) -> None:
+        for episodes, velocity, action in ended:
             taken = action[1:] if self.tracked.action_leads else action[:-1]
             if len(velocity) < 2:
                 continue  # no transition
             update = self.tracker.update(velocity.astype(float), taken.astype(float))
-            self._episodes.append(episode)
+            self._episodes += episodes
+            self._read += [self.tracker.n_episodes - 1] * len(episodes)
             given = update.probabilities
             self._probabilities = [
                 given.get(regime, 0.0) for regime in range(1 + max(given))
             ]
             self.log.append(
                 {
-                    "episode": episode,
+                    "episode": episodes[-1],
                     "time": now,
                     "state": update.state,
                     "regime": update.regime,
@@ -252,7 +258,8 @@ class Labeler:
         self.effect_at = None
         if self.record is not None:
             self.record.count(self.ledger)
-        self.ledger.set_labels(self._episodes, self.tracker.labels())
+        read = np.asarray(self._read, np.int64)
+        self.ledger.set_labels(self._episodes, self.tracker.labels()[read])
         self.ledger.set_beliefs(self._probabilities, self._mismatches())
 
     def _mismatches(self) -> np.ndarray:
@@ -285,11 +292,11 @@ class Labeler:
         self.wait()
         saved = self.tracker.save()
         arrays = {f"tracker.{k}": v for k, v in saved.items() if k != "header"}
-        for world, rows in enumerate(self._running):
-            if rows:
-                velocity, action = (np.stack(each) for each in zip(*rows, strict=True))
-                arrays |= {f"v{world}": velocity, f"a{world}": action}
+        for running, rows in self._running.items():
+            velocity, action = stacked(rows)
+            arrays |= {f"v{running}": velocity, f"a{running}": action}
         arrays["episodes"] = np.asarray(self._episodes, np.int64)
+        arrays["read"] = np.asarray(self._read, np.int64)
         header = {
             "tracker": saved["header"],
             "effect_at": self.effect_at,
@@ -317,10 +324,19 @@ class Labeler:
         self.effect_at, self.log = header["effect_at"], list(header["log"])
         self._probabilities = list(header["probabilities"])
         self._episodes = arrays["episodes"].tolist()
-        for world in range(len(self._running)):
-            self._running[world] = []
-            if f"v{world}" in arrays:
-                self.continue_episode(world, arrays[f"v{world}"], arrays[f"a{world}"])
+        one_each = np.arange(len(self._episodes))  # as in files of earlier versions
+        self._read = arrays.get("read", one_each).tolist()
+        self._running = {}
+        for name in arrays:
+            if match := re.fullmatch(r"v(\d+)", name):
+                both = arrays[name], arrays[f"a{match[1]}"]
+                self._running[int(match[1])] = list(zip(*both, strict=True))
+
+
+def stacked(rows: list[Row]) -> tuple[np.ndarray, np.ndarray]:
+    """Velocities and actions (n, d) of n rows."""
+    velocity, action = (np.stack(each) for each in zip(*rows, strict=True))
+    return velocity, action
 
 
 def true_mismatches(gains: np.ndarray | None) -> np.ndarray:

@@ -34,7 +34,7 @@ class Sampler:
     ) -> None:
         self.ledger = ledger
         self.labeler: Labeler | None = None
-        self._make_labeler = make_labeler
+        self.make_labeler = make_labeler
         self.record = Record()
         self._sample_running = sample_running
         self._random = seeds.generator(seed, "replay-draws")
@@ -60,12 +60,12 @@ class Sampler:
 
     def new_labeler(self, rule: Rule) -> Labeler:
         """One that has seen nothing, for a rule that needs it."""
-        if self._make_labeler is None:
+        if self.make_labeler is None:
             raise FallowError(
                 f"rule '{rule}' reads velocities and actions; name their fields, e.g. "
                 'Buffer(…, tracked=Tracked("observation[18:24]", "action"))'
             )
-        labeler = self._make_labeler()
+        labeler = self.make_labeler()
         labeler.record = self.record
         return labeler
 
