@@ -164,6 +164,19 @@ def test_it_adapts_without_a_word(whole: Buffer) -> None:
     assert (now == 1).all() and (old < 1).all()
 
 
+def test_a_body_that_is_never_reset_is_followed(life, monkeypatch) -> None:
+    """One episode without an end: every 80 steps of it get a label."""
+    monkeypatch.setattr("fallow.replay.labeler.LONGEST_STEPS", STEPS)
+    buffer = new_buffer()
+    for t, (_, row) in enumerate(life):
+        buffer.add(is_first=np.array([t == 0]), **row)
+    labels = buffer.ledger.episode_labels()
+    assert len(labels) == len(life) // STEPS
+    assert set(labels[:30]) == {0} and set(labels[33:50]) == {1}
+    assert set(labels[54:]) == {0}
+    assert buffer.sample(64, 200)["is_first"].sum() < 64 * 2  # no seams between them
+
+
 def test_its_labels_are_reported_where_none_are_given(life) -> None:
     """Of what can be sampled, and of what was, by the labels of the time."""
     buffer, given = new_buffer(), new_buffer()

@@ -23,6 +23,8 @@ from fallow.replay.storage import Field
 
 EFFECT_STEPS = 64
 """Steps of the agent between an episode's end and the effect of its label."""
+LONGEST_STEPS = 5_000
+"""Steps of an episode after which its label is estimated although it has not ended."""
 UNKNOWN = -1.0
 """Mismatch of regimes that no gains explain."""
 Row = tuple[np.ndarray, np.ndarray]
@@ -169,10 +171,16 @@ class Labeler:
     def observe(
         self, is_first: Sequence[bool], velocity: np.ndarray, action: np.ndarray
     ) -> None:
-        """Rows (W, d) that are stored next; call it before the ledger advances."""
+        """Rows (W, d) that are stored next; call it before the ledger advances.
+
+        A body that is never reset gets a label every `LONGEST_STEPS` steps.
+        """
         for world, first in enumerate(is_first):
-            if first:
+            is_long = len(self._running.get(world, ())) >= LONGEST_STEPS
+            if first or is_long:
                 self._end(world)
+            if is_long:
+                self.ledger.end_episode(world)
         self._start()
         for world in range(len(velocity)):
             self._append(world, velocity[world], action[world])

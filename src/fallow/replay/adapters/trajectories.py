@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fallow.replay.labeler import Labeler, stacked
+from fallow.replay.labeler import LONGEST_STEPS, Labeler, stacked
 from fallow.replay.ledger import FREE
 
 STREAM = 0
@@ -37,6 +37,8 @@ class TrajectoryLabeler(Labeler):
         self, is_first: Sequence[bool], velocity: np.ndarray, action: np.ndarray
     ) -> None:
         """A row (1, d) of `trajectory`, stored next; `is_first` begins a piece."""
+        if len(self._running.get(self.trajectory, ())) >= LONGEST_STEPS:
+            self.finish(self.trajectory)
         self._append(self.trajectory, velocity[0], action[0])
         (running,), n_episodes = self.ledger.running, self.ledger.episodes.n
         episode = n_episodes if is_first[0] or running == FREE else running
