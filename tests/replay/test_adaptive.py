@@ -8,6 +8,7 @@ import pytest
 
 from fallow.core.errors import FallowError
 from fallow.replay import Buffer, Field
+from fallow.replay.composition import known_regimes
 from fallow.replay.device_buffer import DeviceBuffer
 from fallow.replay.labeler import EFFECT_STEPS, Tracked, true_mismatches
 from fallow.replay.ledger import Ledger
@@ -205,6 +206,16 @@ def test_its_labels_are_reported_where_none_are_given(life) -> None:
     assert buffer.composition().stale_share == pytest.approx(
         given.composition().stale_share, abs=0.02
     )
+
+
+def test_a_suspicion_is_not_reported_as_a_regime() -> None:
+    ledger = ledger_of((50, 0), (50, 1), (50, 1))
+    ledger.present_regime = -1
+    ledger.set_beliefs([0.0, 0.1, 0.9], np.full((3, 3), 0.5))  # 2 would be a new one
+    regimes, present = known_regimes(ledger)
+    assert regimes.tolist() == [0, 1, 1] and present == 1
+    ledger.advance(0, True, ledger.now, None)  # of which nothing is known yet
+    assert known_regimes(ledger)[0].tolist() == [0, 1, 1, 1]
 
 
 def test_labels_take_effect_at_a_fixed_step(life) -> None:

@@ -34,11 +34,15 @@ class Composition:
 def known_regimes(ledger: Ledger) -> tuple[np.ndarray, int]:
     """Regime of every episode and the present one.
 
-    Those that the buffer was given; the tracker's if it was given none.
+    Those that the buffer was given; if it was given none, the tracker's: what it has
+    decided, not the new regime that it may suspect.
     """
-    if ledger.present_regime == NO_REGIME and len(ledger.label_probabilities):
-        return ledger.episode_labels(), int(np.argmax(ledger.label_probabilities))
-    return ledger.episode_regimes(), ledger.present_regime
+    labels = ledger.episodes["label"].astype(np.int64)
+    is_labelled = labels != NO_REGIME
+    if ledger.present_regime != NO_REGIME or not is_labelled.any():
+        return ledger.episode_regimes(), ledger.present_regime
+    present = int(labels[is_labelled][-1])
+    return np.where(is_labelled, labels, present), present
 
 
 def of_spans(ledger: Ledger, parts: tuple[Spans, ...]) -> Composition:
