@@ -42,7 +42,7 @@ for rule in RULES:
             error = batch["change"] - response * batch["action"]
             response += 0.1 * (error * batch["action"]).mean(axis=(0, 1))
     print(f"{rule}: response {response.mean():.2f}, truth {GAIN[1]:.2f}")
-tracker = buffer.sampler.labeler.tracker
+tracker = buffer.tracker
 first = int(np.argmax(tracker.labels() == 1))
 gain = tracker.regime.gain.mean()
 print(f"regime {tracker.present} since episode {first}, gain {gain:.2f}")

@@ -42,7 +42,7 @@ model.learn(3000)
 env.gain = 0.3  # of its torque
 model.learn(1000, reset_num_timesteps=False)
 
-tracker = replay.sampler.labeler.tracker
+tracker = replay.tracker
 first = int(np.argmax(tracker.labels() > 0))
 print(f"{len(replay)} transitions stored, sampled by {replay.rule}")
 print(

@@ -165,6 +165,16 @@ def test_what_cannot_be_shifted_is_refused() -> None:
         gymnasium.make("fallow/WalkerWalk-v0", condition="gian")
     with pytest.raises(FallowError, match="actuator is 6"):
         ShiftDynamics(gymnasium.make("HalfCheetah-v5"), "damage:actuator=6")
+    cheetah = gymnasium.make("HalfCheetah-v5")
+    for n_worlds in (0, "2"):  # a clock that would never move, or fail at a step
+        with pytest.raises(FallowError, match=r"n_worlds is .; it must be"):
+            ShiftDynamics(cheetah, "gain", n_worlds=n_worlds)
+    with pytest.raises(FallowError, match="schedule_seed is -1"):
+        ShiftDynamics(cheetah, "friction", schedule_seed=-1)
+    with pytest.raises(FallowError, match="no single environment; wrap what"):
+        ShiftDynamics("HalfCheetah-v5", "gain")
+    with pytest.raises(FallowError, match="a clock of -5 frames; it must be 0"):
+        ShiftDynamics(cheetah, "gain").clock_frames = -5
 
 
 def test_bad_actions_are_refused() -> None:

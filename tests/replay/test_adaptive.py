@@ -8,6 +8,7 @@ import pytest
 
 from fallow.core.errors import FallowError
 from fallow.replay import Buffer, Field
+from fallow.replay.composition import known_regimes
 from fallow.replay.device_buffer import DeviceBuffer
 from fallow.replay.labeler import EFFECT_STEPS, Tracked, true_mismatches
 from fallow.replay.ledger import Ledger
@@ -93,7 +94,9 @@ def test_true_labels_need_no_tracker() -> None:
         (lambda: Adaptive(labels="x"), "choose tracker or true"),
         (lambda: Adaptive(kappa_transitions=0), "kappa_transitions is 0"),
         (lambda: Tracked("speed").places(FIELDS), "unknown field of velocity"),
-        (lambda: Tracked("observation[9:]").places(FIELDS), "which has 4"),
+        (lambda: Tracked("observation[9:]").places(FIELDS), "which has 4 columns"),
+        (lambda: Tracked("observation[2:9]").places(FIELDS), "which has 4 columns"),
+        (lambda: Tracked(None).places(FIELDS), "velocity is None; it must be a text"),
         (lambda: Tracked("observation[0,1]").places(FIELDS), "2 velocities"),
     ],
 )
@@ -160,6 +163,59 @@ def test_it_adapts_without_a_word(whole: Buffer) -> None:
     (spans,) = whole.sampler.parts()
     old, now = spans.weight[labels == 1], spans.weight[labels == 0]
     assert (now == 1).all() and (old < 1).all()
+
+
+def test_a_body_that_is_never_reset_is_followed(life, monkeypatch) -> None:
+    """One episode without an end: every 80 steps of it get a label."""
+    monkeypatch.setattr("fallow.replay.labeler.LONGEST_STEPS", STEPS)
+    buffer = new_buffer()
+    for t, (_, row) in enumerate(life):
+        buffer.add(is_first=np.array([t == 0]), **row)
+    labels = buffer.ledger.episode_labels()
+    assert len(labels) == len(life) // STEPS
+    assert set(labels[:30]) == {0} and set(labels[33:50]) == {1}
+    assert set(labels[54:]) == {0}
+    assert buffer.sample(64, 200)["is_first"].sum() < 64 * 2  # no seams between them
+
+
+def test_its_labels_are_reported_where_none_are_given(life) -> None:
+    """Of what can be sampled, and of what was, by the labels of the time."""
+    buffer, given = new_buffer(), new_buffer()
+    changes = np.cumsum([n * STEPS for n, _ in LIFE])
+    for t, (first, row) in enumerate(life):
+        regime = int(changes[0] <= t < changes[1])
+        buffer.add(is_first=np.array([first]), **row)
+        given.add(is_first=np.array([first]), regime=regime, **row)
+        if t >= 36 * STEPS:  # the change is known
+            buffer.sample(1, 1)
+            given.sample(1, 1)
+        if t == 40 * STEPS:
+            assert buffer.tracker is not None and buffer.tracker.present == 1
+            for one, other in [
+                (buffer.composition(), given.composition()),
+                (buffer.sampled(), given.sampled()),
+            ]:
+                assert one.stale_share == pytest.approx(other.stale_share, abs=0.02)
+                assert set(one.share_by_regime) == {0, 1}
+    assert buffer.sampled().stale_share == pytest.approx(
+        given.sampled().stale_share, abs=0.1
+    )
+    buffer.rule = "passive"  # which has no tracker
+    assert buffer.tracker is None and buffer.composition().stale_share is None
+    buffer.rule = "adaptive"  # reads what is stored
+    assert buffer.composition().stale_share == pytest.approx(
+        given.composition().stale_share, abs=0.02
+    )
+
+
+def test_a_suspicion_is_not_reported_as_a_regime() -> None:
+    ledger = ledger_of((50, 0), (50, 1), (50, 1))
+    ledger.present_regime = -1
+    ledger.set_beliefs([0.0, 0.1, 0.9], np.full((3, 3), 0.5))  # 2 would be a new one
+    regimes, present = known_regimes(ledger)
+    assert regimes.tolist() == [0, 1, 1] and present == 1
+    ledger.advance(0, True, ledger.now, None)  # of which nothing is known yet
+    assert known_regimes(ledger)[0].tolist() == [0, 1, 1, 1]
 
 
 def test_labels_take_effect_at_a_fixed_step(life) -> None:

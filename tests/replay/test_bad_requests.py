@@ -55,6 +55,8 @@ def test_types_of_fields_may_be_numpy_s(tmp_path: Path) -> None:
         (lambda: Buffer(SMALL, n_worlds=0), "n_worlds is 0"),
         (lambda: Buffer({"is_first": Field(())}), "is_first is stored by itself"),
         (lambda: Buffer({"x": Field((), "object")}), "x is of Python objects"),
+        (lambda: Buffer({"x": Field((), "U3")}), "x is of type '<U3'; a buffer stores"),
+        (lambda: Buffer(SMALL, folder=__file__), "cannot use .*; choose another path"),
         (lambda: Buffer({"regime": Field(())}), "regime is stored by itself"),
         (lambda: Buffer(["x"]), "give a Field by name"),
         (lambda: Buffer({1: Field(())}), "name of a field is 1"),
@@ -102,6 +104,9 @@ def test_types_of_fields_may_be_numpy_s(tmp_path: Path) -> None:
         (lambda: Buffer(SMALL, rule=3), "a rule is 3; write its name"),
         (lambda: filled(9).set_present_regime(0.5), "regime is 0.5; it must be a"),
         (lambda: filled(9).set_present_regime(40_000), "from -1 to 32,767"),
+        (lambda: filled(9).set_present_regime(np.ones(2)), "regime is .*whole"),
+        (lambda: filled(9).end_episode(2), "there is no world 2; there are 2"),
+        (lambda: filled(9).end_episode(-1), "world is -1; it must be"),
         (lambda: filled(9).sample(4, 0), "length is 0"),
         (lambda: filled(9).sample(4, 19), "sequence of 19 steps .* and 18 are"),
         (lambda: filled(0).sample(4, 4), "buffer is empty"),
@@ -165,3 +170,69 @@ def test_labels_that_fit_no_episode_are_named(episodes, regimes, words: str) -> 
     with pytest.raises(FallowError, match=words):
         buffer.set_regimes(episodes, regimes)
     assert buffer.ledger.episode_regimes().tolist() == before
+
+
+@pytest.mark.parametrize(
+    ("x", "remedy"),
+    [
+        (0.5, r"np.asarray\(\[x\], 'float32'\)"),
+        ([0.5], r"np.asarray\(x, 'float32'\)"),
+        (np.zeros(1).view(np.recarray), r"np.asarray\(x, 'float32'\)"),
+        (np.zeros(1), r"add .astype\('float32'\), or give its Field"),
+    ],
+)
+def test_what_nearly_fits_a_step_is_said_how_to_give(x, remedy: str) -> None:
+    buffer = Buffer({"x": Field(()), "y": Field((3,))})
+    y = np.zeros((1, 3), np.float32)
+    with pytest.raises(FallowError, match=remedy):
+        buffer.add(is_first=[True], x=x, y=y)
+    x = np.zeros(1, np.float32)
+    with pytest.raises(FallowError, match=r"give y\[None\], with an axis of worlds"):
+        buffer.add(is_first=[True], x=x, y=y[0])
+    with pytest.raises(FallowError, match=r"np.asarray\(\[is_first\], 'bool'\)"):
+        buffer.add(is_first=True, x=x, y=y)
+    with pytest.raises(FallowError, match=r"add .astype\('bool'\)$"):
+        buffer.add(is_first=np.ones(1, int), x=x, y=y)
+    assert len(buffer) == 0
+
+
+@pytest.mark.parametrize("regime", ["a", 0.5, np.zeros(2, int), 40_000, -2])
+def test_a_regime_that_is_no_label_stores_nothing(regime) -> None:
+    buffer, x = Buffer({"x": Field(())}), np.zeros(1, np.float32)
+    with pytest.raises(FallowError, match=r"regime is .* it must be a whole number"):
+        buffer.add(is_first=np.zeros(1, bool), regime=regime, x=x)
+    with pytest.raises(FallowError, match="regime is"):
+        buffer.add_episode(0, regime, x=x)
+    assert len(buffer) == 0
+    buffer.add(is_first=np.zeros(1, bool), regime=np.int64(3), x=x)
+    assert buffer.ledger.present_regime == 3
+
+
+def test_a_running_episode_is_not_labelled() -> None:
+    """It would get the regime in force when it ends, and the label be lost."""
+    buffer = Buffer({"x": Field(())}, n_worlds=2)
+    for _ in range(5):
+        buffer.add(is_first=np.zeros(2, bool), x=np.zeros(2, np.float32))
+    with pytest.raises(FallowError, match=r"episode 1 is still running .* end_episode"):
+        buffer.set_regimes([1], [3])
+    buffer.end_episode(np.int64(1))
+    buffer.set_regimes([1], [3])
+    assert buffer.ledger.episode_regimes().tolist() == [-1, 3]
+
+
+def test_several_episodes_are_not_stored_as_one() -> None:
+    buffer, x = Buffer({"x": Field(())}), np.zeros(6, np.float32)
+    with pytest.raises(FallowError, match="is_first is set at row 2, where another"):
+        buffer.add_episode(is_first=np.array([1, 0, 1, 0, 1, 0], bool), x=x)
+    assert len(buffer) == 0
+    buffer.add_episode(is_first=np.arange(6) == 0, x=x)
+    assert buffer.ledger.episodes.n == 1
+
+
+def test_whether_it_can_sample_is_known_before() -> None:
+    buffer = Buffer({"x": Field(())}, rule="reset")
+    assert not buffer.can_sample(1)
+    buffer.add_episode(x=np.zeros(6, np.float32))
+    assert buffer.can_sample(6, within_episodes=True) and not buffer.can_sample(7)
+    buffer.note_change()
+    assert not buffer.can_sample(1)

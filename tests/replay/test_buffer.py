@@ -1,5 +1,6 @@
 """The buffer: what goes in comes out in order, and bad input changes nothing."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from fallow.core import arrayfile
 from fallow.core.errors import FallowError
 from fallow.replay import RULES, Buffer, Field
+from fallow.replay.labeler import Tracked
 
 SMALL = {"world": Field((), "int32"), "serial": Field((), "int64"), "x": Field((2,))}
 OPTIONS = {
@@ -298,6 +300,28 @@ def test_files_that_cannot_be_loaded(tmp_path: Path) -> None:
     assert len(fresh) == 0
     fresh.load(path)
     assert len(fresh) == 600
+
+
+def test_a_file_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
+    """Its rule needs what this buffer lacks, or its tracker read another body."""
+    fields = {"x": Field((2,)), "action": Field((2,))}
+    one, both = Tracked("x[0]", "action[0]"), Tracked("x", "action")
+    saved = Buffer(fields, rule="adaptive", tracked=one)
+    x = np.zeros((9, 2), np.float32)
+    saved.add_episode(x=x, action=x)
+    saved.save(tmp_path / "saved")
+    for tracked, message in [
+        (None, "rule 'adaptive' reads velocities"),
+        (both, "n_actuators 1 and this buffer's 2; give the same Tracked"),
+        (replace(one, control_step_s=0.1), "control_step_s 0.05 and this buffer's 0.1"),
+    ]:
+        buffer = Buffer(fields, tracked=tracked)
+        buffer.add_episode(x=x[:4] + 1, action=x[:4])
+        with pytest.raises(FallowError, match=message):
+            buffer.load(tmp_path / "saved")
+        assert len(buffer) == 4 and buffer.sample(8, 2)["x"].min() == 1
+        buffer.add_episode(x=x[:4] + 1, action=x[:4])
+        assert str(buffer.rule) == "passive" and len(buffer) == 8
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch) -> None:

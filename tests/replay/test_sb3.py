@@ -16,7 +16,7 @@ WHY = "{} is not installed: `make test-extras` runs the tests of the adapters"
 torch = pytest.importorskip("torch", reason=WHY.format("torch"))
 sb3 = pytest.importorskip("stable_baselines3", reason=WHY.format("stable-baselines3"))
 
-from stable_baselines3.common.buffers import ReplayBuffer  # noqa: E402
+from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer  # noqa: E402
 from stable_baselines3.common.env_util import make_vec_env  # noqa: E402
 from stable_baselines3.common.vec_env import VecNormalize  # noqa: E402
 
@@ -195,6 +195,51 @@ def test_state_round_trip(rule: str) -> None:
     assert str(again.replay.rule) == rule
 
 
+@pytest.mark.parametrize("n_envs", [1, 2])
+@pytest.mark.parametrize("rule", ["passive", "reservoir:budget_transitions=150"])
+def test_returns_of_several_steps_equal_its_own(rule: str, n_envs: int) -> None:
+    """Every start has one return, which Stable-Baselines3's buffer gives too."""
+    shared = (200, NUMBER, NUMBER, "cpu", n_envs)
+    options: dict[str, Any] = {"n_steps": 3, "gamma": 0.9}
+    ours = RuleReplayBuffer(*shared, rule=rule, seed=0, **options)
+    theirs = NStepReplayBuffer(*shared, **options)
+    random = np.random.default_rng(0)
+    number = 0.0
+    for step in range(70):
+        observation = number + 1000.0 * np.arange(n_envs)[:, None]
+        done = np.full(n_envs, step % 13 == 12)
+        limit = [{"TimeLimit.truncated": step % 26 == 12}] * n_envs
+        reward = random.normal(size=n_envs)
+        for buffer in (ours, theirs):
+            buffer.add(observation, observation + 1, reward, reward, done, limit)
+        number += 1 + done[0]
+    found = []
+    for buffer in (ours, theirs):
+        b = buffer.sample(5000)
+        columns = [b.observations, b.next_observations, b.dones, b.rewards, b.discounts]
+        assert {column.dtype for column in columns} == {torch.float32}
+        rows = torch.cat(columns, 1).double().numpy().round(3)
+        found.append(set(map(tuple, rows.tolist())))
+    assert found[0] == found[1] and len(found[0]) == 70 * n_envs
+
+
+def test_an_environment_that_was_reset_begins_an_episode() -> None:
+    """A second `learn` resets it without `done`; its last episode ends there."""
+    buffer = plain(n_envs=2)
+    fill(buffer, 0, 30)
+    fill(buffer, 30, 40)  # continues
+    assert buffer.replay.ledger.episodes.n == 2
+    again = pickle.loads(pickle.dumps(buffer))
+    for one in (buffer, again):
+        fill(one, 10, 15)
+        assert one.replay.ledger.episodes["start"].tolist() == [0, 0, 40, 40]
+    env = gymnasium.make("Pendulum-v1")
+    model = sb3.SAC("MlpPolicy", env, replay_buffer_class=RuleReplayBuffer)
+    model.learn(30).learn(30)
+    model.learn(30, reset_num_timesteps=False)  # which continues
+    assert model.replay_buffer.replay.ledger.episodes.n == 2
+
+
 def test_reset_empties() -> None:
     buffer = plain("recency:window_transitions=10")
     fill(buffer, 0, 100)
@@ -237,6 +282,16 @@ def test_errors() -> None:
         RuleReplayBuffer(10, spaces.Dict(a=NUMBER), NUMBER)
     with pytest.raises(FallowError, match="empty"):
         plain().sample(1)
+    with pytest.raises(FallowError, match="n_steps is 0; it must be"):
+        plain(n_steps=0)
+    with pytest.raises(FallowError, match="gamma is x; it must be"):
+        plain(n_steps=2, gamma="x")
+    with pytest.raises(FallowError, match="tracked is observation; name the fields"):
+        plain("adaptive", tracked="observation")
+    one = np.ones((1, 1))
+    with pytest.raises(FallowError, match="regime is trot; it must be a whole number"):
+        plain().add(one, one, one, one[0], one[0], [{"regime": "trot"}])
+    plain().add(one, one, one, one[0], one[0], [{"regime": None}])
 
 
 def test_sac_learns_and_resumes(tmp_path: Path) -> None:
@@ -311,9 +366,9 @@ def test_adaptive_finds_the_change_in_what_is_stored() -> None:
     """Actions stand beside the observation they are taken at, in this layout."""
     buffer = adaptive()
     push(buffer, [1.0] * 12 + [0.4] * 6)
-    labels = buffer.replay.sampler.labeler.tracker.labels()
+    labels = buffer.replay.tracker.labels()
     assert labels.tolist() == [0] * 24 + [1] * 12
-    gain = buffer.replay.sampler.labeler.tracker.regime.gain
+    gain = buffer.replay.tracker.regime.gain
     np.testing.assert_allclose(gain, 0.4, atol=0.1)
     buffer.replay.sampler.labeler.apply()
     spans = buffer.replay.sampler.parts()[0]
@@ -328,7 +383,7 @@ def test_adaptive_is_pickled_with_its_tracker() -> None:
     for buffer in (whole, copied):
         push(buffer, [1.0] * 4, seed=1)
     assert torch.equal(whole.sample(64).actions, copied.sample(64).actions)
-    trackers = [b.replay.sampler.labeler.tracker for b in (whole, copied)]
+    trackers = [b.replay.tracker for b in (whole, copied)]
     assert trackers[0].labels().tolist() == trackers[1].labels().tolist()
     assert trackers[0].present == 0
 

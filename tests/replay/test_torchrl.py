@@ -173,6 +173,21 @@ def test_errors() -> None:
         lone.sample(1)
     with pytest.raises(FallowError, match="make a pair for each"):
         pair().writer.register_storage(rl.LazyTensorStorage(500))
+    writer = pair().writer
+    with pytest.raises(FallowError, match="another, with 1,000; make a pair"):
+        rl.ReplayBuffer(
+            storage=rl.LazyTensorStorage(1000), sampler=writer.sampler, writer=writer
+        )
+    with pytest.raises(FallowError, match=r"RandomSampler and not by RuleSampler\('pa"):
+        rl.ReplayBuffer(storage=rl.ListStorage(256), writer=RuleWriter(RuleSampler()))
+    with pytest.raises(FallowError, match="has _sampler and no 'replay'"):
+        RuleSampler().load_state_dict({"_sampler": 1})
+    buffer = pair("graded")
+    index = buffer.extend(items(0, 90))
+    with pytest.raises(FallowError, match="3 priorities for 90 items"):
+        buffer.update_priority(index, torch.ones(3))
+    with pytest.raises(FallowError, match=r"index is \[5000\]…; .* from 0 to 959"):
+        buffer.update_priority(torch.tensor([5000]), torch.ones(1))
 
 
 def adaptive(text: str = "observation[1:3]") -> Any:
@@ -206,7 +221,7 @@ def test_adaptive_finds_the_change_in_the_items(by_id: bool) -> None:
     gains = [1.0] * 12 + [0.4] * 6
     for number, gain in enumerate(gains):
         buffer.extend(episode(gain, number=number if by_id else None))
-    tracker = buffer._sampler.replay.sampler.labeler.tracker
+    tracker = buffer.sampler.replay.tracker
     expected = [0] * 12 + [1] * (5 if by_id else 6)  # the last one may be running
     assert tracker.labels().tolist() == expected
     one_by_one = adaptive()
@@ -214,8 +229,55 @@ def test_adaptive_finds_the_change_in_the_items(by_id: bool) -> None:
     for number, gain in enumerate(gains):
         for item in episode(gain, number=number if by_id else None):
             one_by_one.add(item)
-    other = one_by_one._sampler.replay.sampler.labeler.tracker
-    assert other.labels().tolist() == expected
+    assert one_by_one.sampler.replay.tracker.labels().tolist() == expected
+
+
+N_ENVS, PIECE = 3, 8
+
+
+def pieces(gains: list[float], by_id: bool, in_turn: bool) -> list[TensorDict]:
+    """What a collector hands over: the next steps of every environment at a time."""
+    found = []
+    for number, gain in enumerate(gains):
+        of_envs = [
+            episode(gain, number=N_ENVS * number + env if by_id else None)
+            for env in range(N_ENVS)
+        ]
+        if by_id:
+            for one in of_envs:
+                one["next", "done"][-1] = True
+        for start in range(0, 40, PIECE):
+            some = [one[start : start + PIECE] for one in of_envs]
+            found += some if in_turn else [torch.cat(some)]
+    return found
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+@pytest.mark.parametrize("by_id", [False, True])
+def test_adaptive_reads_pieces_of_several_environments(by_id, in_turn: bool) -> None:
+    """Pieces are too short for a tracker; each gets the label of its trajectory."""
+    torch.manual_seed(0)
+    buffer, again = adaptive(), adaptive()
+    given = pieces([1.0] * 12 + [0.4] * 6, by_id, in_turn)
+    for number, piece in enumerate(given):
+        if number == len(given) * 2 // 3 + 1:  # in the middle of an episode
+            again.load_state_dict(buffer.state_dict())
+        buffer.extend(piece)
+        if number > len(given) * 2 // 3:
+            again.extend(piece)
+    replay = buffer.sampler.replay
+    early = N_ENVS - 1 if in_turn else 0  # until it is known that they come in turn
+    expected = [0] * 12 * N_ENVS + [1] * 6 * N_ENVS
+    assert replay.tracker.labels().tolist() == [0] * early + expected
+    replay.sampler.labeler.apply()
+    labels = replay.ledger.episodes["label"].tolist()
+    assert labels == [0] * 12 * N_ENVS * 5 + [1] * 6 * N_ENVS * 5
+    spans = replay.sampler.parts()[0]
+    assert spans.weight.max() == pytest.approx(1, abs=0.01)
+    assert spans.weight.min() < 0.9
+    if by_id or not in_turn:
+        other = again.sampler.replay.tracker.labels().tolist()
+        assert other[-6 * N_ENVS :] == expected[-6 * N_ENVS :]
 
 
 def test_adaptive_says_what_it_needs() -> None:
@@ -227,3 +289,18 @@ def test_adaptive_says_what_it_needs() -> None:
         adaptive("state[1:3]").extend(episode(1.0))
     with pytest.raises(FallowError, match="name the velocity"):
         adaptive("observation[0:3]").extend(episode(1.0))
+    with pytest.raises(FallowError, match=r"column 3 of 'observation' .* has 3 col"):
+        adaptive("observation[2:4]").extend(episode(1.0))
+    with pytest.raises(FallowError, match=r"shape \(2, 20\) .* data.reshape\(-1\)"):
+        adaptive().extend(episode(1.0).reshape(2, 20))
+    with pytest.raises(FallowError, match="tracked is observation; name"):
+        RuleSampler("adaptive", tracked="observation")
+
+
+def test_a_batch_with_nan_is_refused_as_a_whole() -> None:
+    buffer, bad = adaptive(), episode(1.0)
+    buffer.extend(episode(1.0))
+    bad["action"][30] = torch.nan
+    with pytest.raises(FallowError, match="action holds NaN or infinity and no item"):
+        buffer.extend(bad)
+    assert len(buffer) == len(buffer.sampler.replay) == 40

@@ -15,6 +15,7 @@ from typing import Any, SupportsFloat
 import gymnasium
 import numpy as np
 
+from fallow.core import options as checks
 from fallow.core.errors import FallowError
 from fallow.dynamics import simulator
 from fallow.dynamics.conditions import Condition, Course
@@ -143,6 +144,9 @@ class ShiftDynamics(
             environment; its clock counts the frames of all of them.
         schedule_seed: seed of a drifting condition; its level changes at resets only,
             once in `max_episode_steps` times `n_worlds` frames.
+
+    Raises:
+        FallowError: no such environment or condition, or a number that does not fit.
     """
 
     def __init__(
@@ -152,6 +156,14 @@ class ShiftDynamics(
         n_worlds: int = 1,
         schedule_seed: int = 0,
     ) -> None:
+        if not isinstance(env, gymnasium.Env):
+            raise FallowError(
+                f"{checks.shown(env)} is no single environment; wrap what "
+                "gymnasium.make gives, and for a vector pass wrappers=[…] to make_vec"
+            )
+        owner = "ShiftDynamics"
+        n_worlds = checks.integer(owner, "n_worlds", n_worlds, at_least=1)
+        schedule_seed = checks.integer(owner, "schedule_seed", schedule_seed, 0)
         gymnasium.utils.RecordConstructorArgs.__init__(
             self,
             condition=str(condition),
@@ -184,6 +196,8 @@ class ShiftDynamics(
 
     @clock_frames.setter
     def clock_frames(self, frames: int) -> None:
+        if frames < 0:
+            raise FallowError(f"a clock of {frames} frames; it must be 0 or more")
         self._clock_frames = int(frames)
         if not self._is_latched and self._due != self._segment:
             self._apply(self._due)
@@ -271,7 +285,8 @@ def _model_of(env: gymnasium.Env[Any, Any]) -> Any:
     if not isinstance(model, simulator.load().MjModel):
         raise FallowError(
             f"{env.unwrapped} has no MuJoCo model at unwrapped.model, so its dynamics "
-            "cannot be changed; wrap a MuJoCo environment such as HalfCheetah-v5"
+            "cannot be changed; wrap a MuJoCo environment such as HalfCheetah-v5 or "
+            "InvertedPendulum-v5"
         )
     return model
 

@@ -12,16 +12,14 @@ the first row of an episode has a zero action and reward and `is_first`.
 """
 
 import functools
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fallow.core import options
-from fallow.core.errors import FallowError
-from fallow.core.records import NO_REGIME
-from fallow.replay import replay_file
+from fallow.replay import replay_file, requests, sequences
 from fallow.replay.composition import Composition, of_spans
 from fallow.replay.fast_add import FastAdd
 from fallow.replay.labeler import (
@@ -32,10 +30,13 @@ from fallow.replay.labeler import (
     read_stored,
 )
 from fallow.replay.ledger import CHUNK, Ledger
+from fallow.replay.locking import locked
 from fallow.replay.rules import Rule
-from fallow.replay.sampler import MAX_REGIME, Sampler
-from fallow.replay.spans import Pieces
+from fallow.replay.sampler import Sampler
 from fallow.replay.storage import IS_FIRST, Field, Layout, Storage
+
+if TYPE_CHECKING:
+    from fallow.tracking import Tracker
 
 
 class Ticket(NamedTuple):
@@ -47,6 +48,8 @@ class Ticket(NamedTuple):
 
 class Buffer:
     """Bytes, ledger, rule and randomness of one agent's replay.
+
+    Threads may share it: one adds while another samples or saves.
 
     Args:
         fields: shape and type of what a row holds, without `is_first`.
@@ -84,6 +87,7 @@ class Buffer:
             make = functools.partial(new_labeler, self.ledger, tracked, self._places)
         self.sampler = Sampler(self.ledger, rule, seed, sample_running, make)
         self.storage = Storage(layout, self.ledger.n_slots * CHUNK, folder)
+        self._lock = threading.RLock()
         self._view()
 
     def _view(self) -> None:
@@ -95,12 +99,13 @@ class Buffer:
                 self._columns[name] = column[:, None]
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but views, which would be separate arrays in a copy."""
-        views = ("_fast_add", "_columns")
-        return {name: value for name, value in vars(self).items() if name not in views}
+        """All but the lock and views, which would be separate arrays in a copy."""
+        left_out = ("_fast_add", "_columns", "_lock")
+        return {n: value for n, value in vars(self).items() if n not in left_out}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._lock = threading.RLock()
         self._view()
 
     def __len__(self) -> int:
@@ -113,12 +118,22 @@ class Buffer:
         return self.sampler.rule
 
     @rule.setter
+    @locked
     def rule(self, rule: str | Rule) -> None:
         self.sampler.set_rule(rule)
         labeler = self.sampler.labeler
         if labeler is not None and self._places and not labeler.tracker.n_episodes:
             read_stored(labeler, self._places, self._stored_rows)
             labeler.tick()
+
+    @property
+    def tracker(self) -> "Tracker | None":
+        """The tracker of the rule `adaptive`: regimes, gains; None with other rules."""
+        labeler = self.sampler.labeler
+        if labeler is None:
+            return None
+        labeler.wait()
+        return labeler.tracker
 
     def _stored_rows(self, rows: np.ndarray) -> dict[str, np.ndarray]:
         return {name: column[rows] for name, column in self.storage.columns.items()}
@@ -138,16 +153,19 @@ class Buffer:
         Raises:
             FallowError: a field is missing or does not fit; nothing is stored then.
         """
-        ledger, labeler = self.ledger, self.sampler.labeler
+        if regime is not None:
+            regime = requests.regime_of(regime)
         step[IS_FIRST] = is_first
-        if labeler is not None:
-            self._add_tracked(labeler, step)
-        elif self._fast_add is None or not self._fast_add.store(
-            step, self.sampler.victim
-        ):
-            self._add_checked(step)
-        if regime is not None and regime != ledger.present_regime:
-            self.set_present_regime(regime)
+        with self._lock:
+            labeler = self.sampler.labeler
+            if labeler is not None:
+                self._add_tracked(labeler, step)
+            elif self._fast_add is None or not self._fast_add.store(
+                step, self.sampler.victim
+            ):
+                self._add_checked(step)
+            if regime is not None and regime != self.ledger.present_regime:
+                self.sampler.set_present_regime(regime)
 
     def _add_tracked(self, labeler: Labeler, step: dict[str, np.ndarray]) -> None:
         assert self._places is not None
@@ -167,6 +185,7 @@ class Buffer:
         for name, column in self._columns.items():
             column[at] = step[name]
 
+    @locked
     def add_episode(
         self, world: int = 0, regime: int | None = None, **episode: np.ndarray
     ) -> None:
@@ -178,18 +197,16 @@ class Buffer:
             **episode: the fields, arrays with a leading axis of rows.
 
         Raises:
-            FallowError: there is no such world, or a field is missing or does not fit.
+            FallowError: there is no such world, or a field is missing or does not fit;
+                nothing is stored then.
         """
         ledger = self.ledger
-        options.check_int("add_episode", "world", world, at_least=0)
-        if world >= ledger.n_worlds:
-            raise FallowError(f"there is no world {world}; there are {ledger.n_worlds}")
-        lengths = {len(values) for values in episode.values()}
-        length = lengths.pop() if len(lengths) == 1 else 0
-        if length == 0:
-            raise FallowError("an episode needs fields of one length, 1 or more")
+        world = requests.world_of(ledger, "add_episode", world)
+        regime = None if regime is None else requests.regime_of(regime)
+        length = requests.episode_of(episode)
         episode[IS_FIRST] = np.arange(length) == 0
         self.storage.layout.check(episode, length)
+        self._end(world)
         rows = [
             ledger.advance(world, step == 0, ledger.now + step, self.sampler.victim)
             for step in range(length)
@@ -197,7 +214,7 @@ class Buffer:
         for name, column in self.storage.columns.items():
             column[rows] = episode[name]
         if regime is not None:
-            self.set_present_regime(regime)
+            self.sampler.set_present_regime(regime)
         labeler = self.sampler.labeler
         if labeler is not None and self._places is not None:
             labeler.continue_episode(world, *self._places.of(episode))
@@ -207,16 +224,21 @@ class Buffer:
         if labeler is not None:
             labeler.tick()
 
+    @locked
     def end_episode(self, world: int) -> None:
         """The episode of a world is over, under the regime now in force.
 
         Otherwise it is when the next step with `is_first` comes, which is the same
-        unless the regime is set in between.
+        unless the regime is set in between. A body that is never reset needs this too:
+        labels are those of episodes, and sequences still continue over such an end.
 
         Args:
             world: from 0.
+
+        Raises:
+            FallowError: there is no such world.
         """
-        self._end(world)
+        self._end(requests.world_of(self.ledger, "end_episode", world))
         self.ledger.version += 1
 
     def _end(self, world: int) -> None:
@@ -226,6 +248,7 @@ class Buffer:
 
     # ---------------------------------------------------------------- sampling
 
+    @locked
     def sample(
         self, batch: int, length: int, within_episodes: bool = False
     ) -> dict[str, np.ndarray]:
@@ -244,32 +267,20 @@ class Buffer:
             FallowError: the rule has too little to sample from.
         """
         pieces = self.sampler.sample(batch, length, within_episodes)
-        out = self._fields(self._read(pieces, batch, length))
-        out[IS_FIRST][pieces.sequence, pieces.at] = True
-        return out
+        return sequences.read(self.storage, self.sampler, pieces, batch, length)
 
-    def _fields(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Fields (…) of rows of bytes (…, n)."""
-        layout = self.storage.layout
-        return layout.split(layout.grouped(rows))
+    @locked
+    def can_sample(self, length: int, within_episodes: bool = False) -> bool:
+        """Whether `sample` can give sequences now, e.g. before the first update.
 
-    def _read(self, pieces: Pieces, batch: int, length: int) -> np.ndarray:
-        """Rows of sequences: blocks where they lie in order, the rest row by row."""
-        block = self.ledger.block_rows
-        if len(pieces.at) == batch:
-            starts = self.ledger.rows(pieces.world, pieces.serial)
-            broken = starts % block > block - length
-        else:
-            first = pieces.at == 0
-            starts = self.ledger.rows(pieces.world[first], pieces.serial[first])
-            broken = starts % block > block - length
-            broken |= pieces.length[first] < length
-        if not broken.any():
-            return self.storage.read(starts, length)
-        rows = self.storage.read(np.where(broken, 0, starts), length)
-        at = self.sampler.rows(pieces, batch, length)[broken]
-        rows[broken] = self.storage.rows[at]
-        return rows
+        Args:
+            length: steps of each.
+            within_episodes: as `sample` takes it.
+
+        Returns:
+            False while nothing, or less than `length` steps, can be sampled.
+        """
+        return self.sampler.can_sample(length, within_episodes)
 
     def sweep(
         self, n_chunks: int = 256
@@ -286,12 +297,16 @@ class Buffer:
         slots = self.ledger.slots(finished=True)
         for begin in range(0, len(slots), n_chunks):
             some = slots[begin : begin + n_chunks]
-            sequences = self._fields(self.storage.read(some * CHUNK, CHUNK))
-            sequences[IS_FIRST][:, 0] = True
-            yield Ticket(some, self.ledger.stamp[some]), sequences
+            with self._lock:
+                rows = self.storage.read(some * CHUNK, CHUNK)
+                ticket = Ticket(some, self.ledger.stamp[some])
+            chunks = sequences.fields_of(self.storage.layout, rows)
+            chunks[IS_FIRST][:, 0] = True
+            yield ticket, chunks
 
     # ---------------------------------------------------------------- reporting
 
+    @locked
     def set_errors(self, ticket: Ticket, errors: np.ndarray) -> int:
         """Set the model's error on each chunk of a ticket.
 
@@ -304,10 +319,12 @@ class Buffer:
         """
         return self.ledger.set_errors(ticket.slots, ticket.stamps, errors)
 
+    @locked
     def note_change(self) -> None:
         """The body has just changed; `reset` acts on it."""
         self.ledger.note_change()
 
+    @locked
     def set_present_regime(self, regime: int) -> None:
         """Set the regime now in force.
 
@@ -316,38 +333,38 @@ class Buffer:
         """
         self.sampler.set_present_regime(regime)
 
+    @locked
     def set_regimes(self, episodes: Any, regimes: Any) -> None:
-        """Label episodes with the truth or an estimate.
+        """Label finished episodes with the truth or an estimate.
 
         Args:
             episodes: their indices, in the order of their first steps.
             regimes: one for each, or one for all.
 
         Raises:
-            FallowError: there is no such episode, a regime is not a whole number, or
-                there is another number of regimes than of episodes.
+            FallowError: there is no such episode or it is still running, a regime is
+                not a whole number, or there is another number of regimes than of
+                episodes.
         """
-        chosen = _checked_numbers("episodes", episodes, 0, self.ledger.episodes.n - 1)
-        labels = _checked_numbers("regimes", regimes, NO_REGIME, MAX_REGIME)
-        if labels.ndim and labels.shape != chosen.shape:
-            raise FallowError(
-                f"{labels.size} regimes for {chosen.size} episodes; give one for each"
-            )
+        chosen, labels = requests.labels_of(self.ledger, episodes, regimes)
         self.sampler.record.count(self.ledger)
         self.ledger.set_regimes(chosen, labels)
 
     # ---------------------------------------------------------------- proving
 
+    @locked
     def composition(self) -> Composition:
         """What the rule can sample now."""
         return of_spans(self.ledger, self.sampler.parts())
 
+    @locked
     def sampled(self) -> Composition:
         """What was sampled since the buffer was made, or `sampler.record.clear()`."""
         return self.sampler.record.composition(self.ledger)
 
     # ---------------------------------------------------------------- saving
 
+    @locked
     def save(self, path: str | Path) -> None:
         """Write bytes, ledger, rule and random state; the old file stays until then.
 
@@ -359,9 +376,11 @@ class Buffer:
         """
         self.sampler.settle()
         used = self.ledger.slots()
-        chunks = {dtype: chunks[used] for dtype, chunks in self._chunks().items()}
+        chunks = self.storage.chunks(CHUNK)
+        chunks = {dtype: stored[used] for dtype, stored in chunks.items()}
         replay_file.save(path, self.storage.layout, chunks, self.sampler)
 
+    @locked
     def load(self, path: str | Path) -> None:
         """Take back what `save` wrote into a buffer made with the same arguments.
 
@@ -375,23 +394,5 @@ class Buffer:
         """
         saved = replay_file.load(path, self.storage.layout, self.sampler)
         used = self.ledger.slots()
-        for dtype, chunks in self._chunks().items():
-            chunks[used] = saved[dtype]
-
-    def _chunks(self) -> dict[str, np.ndarray]:
-        """The bytes by slot: (n_slots, 64, width)."""
-        return {
-            dtype: group.reshape(-1, CHUNK, group.shape[1])
-            for dtype, group in self.storage.groups.items()
-        }
-
-
-def _checked_numbers(name: str, given: Any, low: int, high: int) -> np.ndarray:
-    """Whole numbers from `low` to `high`, in an array."""
-    values = np.asarray(given)
-    if values.dtype.kind not in "iu" or ((values < low) | (values > high)).any():
-        raise FallowError(
-            f"{name} are {options.shown(given)}; give whole numbers from {low} to "
-            f"{high:,}"
-        )
-    return values
+        for dtype, stored in self.storage.chunks(CHUNK).items():
+            stored[used] = saved[dtype]

@@ -19,13 +19,30 @@ class Composition:
 
     share_by_regime: dict[int, float]
     stale_share: float | None
-    """Share of regimes other than the present one; None where labels are missing."""
+    """Share of regimes other than the present one; None where labels are missing.
+
+    Labels are the regimes given to the buffer, or else the tracker's.
+    """
     age_histogram: np.ndarray
     """Share of each bin of `AGE_EDGES`."""
     effective_steps: float
     """(sum w)² / sum w², over steps: how many equally weighted ones it is worth."""
     n_steps: float
     """Steps that can be sampled, or that were sampled."""
+
+
+def known_regimes(ledger: Ledger) -> tuple[np.ndarray, int]:
+    """Regime of every episode and the present one.
+
+    Those that the buffer was given; if it was given none, the tracker's: what it has
+    decided, not the new regime that it may suspect.
+    """
+    labels = ledger.episodes["label"].astype(np.int64)
+    is_labelled = labels != NO_REGIME
+    if ledger.present_regime != NO_REGIME or not is_labelled.any():
+        return ledger.episode_regimes(), ledger.present_regime
+    present = int(labels[is_labelled][-1])
+    return np.where(is_labelled, labels, present), present
 
 
 def of_spans(ledger: Ledger, parts: tuple[Spans, ...]) -> Composition:
@@ -46,8 +63,9 @@ def _add_part(tally: "Tally", ledger: Ledger, spans: Spans, weight: np.ndarray) 
     length = np.minimum(spans.stop[source], episodes.stop[target]) - start
     world = spans.world[source]
     youngest = ledger.now - 1 - ledger.times.time_of(world, start + length - 1)
-    regime = ledger.episode_regimes()[index[target]]
-    tally.add(youngest, length, weight[source], regime, ledger.present_regime)
+    regimes, present = known_regimes(ledger)
+    regime = regimes[index[target]]
+    tally.add(youngest, length, weight[source], regime, present)
     tally.n_steps += spans.n_steps
     tally.squares += float((weight**2 * spans.length).sum())
     tally.total += 1.0
@@ -150,7 +168,8 @@ class Record:
         self._waiting.clear()
         self._count_visits(ledger, world, serial, left)
         episodes, index = ledger.episode_ranges()
-        regimes = ledger.episode_regimes()[index]
+        regimes, present = known_regimes(ledger)
+        regimes = regimes[index]
         size = 1 + int(episodes.stop.max(initial=0))
         ends = episodes.world * size + episodes.stop
         while len(left):
@@ -158,7 +177,7 @@ class Record:
             taken = np.minimum(left, episodes.stop[found] - serial)
             youngest = now - 1 - ledger.times.time_of(world, serial + taken - 1)
             ones = np.ones(len(taken))
-            self.tally.add(youngest, taken, ones, regimes[found], ledger.present_regime)
+            self.tally.add(youngest, taken, ones, regimes[found], present)
             self.tally.n_steps += float(taken.sum())
             more = left > taken
             serial, left = (serial + taken)[more], (left - taken)[more]

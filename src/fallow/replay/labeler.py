@@ -17,13 +17,20 @@ import numpy as np
 
 from fallow.core import options
 from fallow.core.errors import FallowError, unknown
+from fallow.replay.composition import Record
 from fallow.replay.ledger import FREE, Ledger
 from fallow.replay.storage import Field
 
 EFFECT_STEPS = 64
 """Steps of the agent between an episode's end and the effect of its label."""
+LONGEST_STEPS = 5_000
+"""Steps of an episode after which its label is estimated although it has not ended."""
 UNKNOWN = -1.0
 """Mismatch of regimes that no gains explain."""
+Row = tuple[np.ndarray, np.ndarray]
+"""Velocity and action (d,)."""
+Ended = tuple[list[int], np.ndarray, np.ndarray]
+"""Episodes of the ledger that are one of the tracker's; its rows (n, d)."""
 _COLUMNS = re.compile(r"^(?P<field>\w+)(\[(?P<columns>[-\d:, ]+)\])?$")
 
 
@@ -72,14 +79,18 @@ def places_of(
     tracked: Tracked | None, fields: Mapping[str, Field]
 ) -> "TrackedPlaces | None":
     """The columns of fields that a tracker reads; None without one."""
-    if tracked is None:
-        return None
-    if not isinstance(tracked, Tracked):
-        raise FallowError(
-            f"tracked is {options.shown(tracked)}; name the fields, e.g. "
-            'Tracked(velocity="observation[18:24]", action="action")'
-        )
-    return tracked.places(dict(fields))
+    tracked = checked_tracked(tracked)
+    return None if tracked is None else tracked.places(dict(fields))
+
+
+def checked_tracked(tracked: Any) -> Tracked | None:
+    """What is tracked; anything else is an error."""
+    if tracked is None or isinstance(tracked, Tracked):
+        return tracked
+    raise FallowError(
+        f"tracked is {options.shown(tracked)}; name the fields, e.g. "
+        'Tracked(velocity="observation[18:24]", action="action")'
+    )
 
 
 @dataclass(frozen=True)
@@ -99,6 +110,7 @@ class TrackedPlaces:
 
 
 def _place(text: str, fields: dict[str, Field], what: str) -> tuple[str, np.ndarray]:
+    options.check_text("Tracked", what, text)
     match = _COLUMNS.match(text.strip())
     if match is None or match["field"] not in fields:
         raise unknown(f"field of {what}", text, list(fields))
@@ -112,13 +124,16 @@ def _place(text: str, fields: dict[str, Field], what: str) -> tuple[str, np.ndar
             first, last = (int(part) if part.strip() else None
                            for part in chosen.split(":"))  # fmt: skip
             columns = every[first:last]
+            if max(abs(first or 0), abs(last or 0)) > width:
+                columns = every[:0]  # a part of what was named
         else:
             columns = every[[int(part) for part in chosen.split(",")]]
     except (ValueError, IndexError):
         columns = every[:0]
     if not len(columns):
         raise FallowError(
-            f"{what} '{text}' names no column of '{match['field']}', which has {width}"
+            f"{what} '{text}' does not fit '{match['field']}', which has {width} "
+            "columns"
         )
     return match["field"], columns
 
@@ -134,6 +149,8 @@ class Labeler:
             false_alarms_per_1000=tracked.false_alarms_per_1000, seed=tracked.seed
         )
         self.tracker = Tracker(n_actuators, tracked.control_step_s, config)
+        self.record: Record | None = None
+        """What was sampled: counted by the labels of its time."""
         self.executor: Executor | None = None
         """Where the tracker works; None: here, at once."""
         self.effect_at: int | None = None
@@ -142,12 +159,11 @@ class Labeler:
         """What the tracker reported: episode, state, regime, gains, probabilities."""
         self.waited_s = 0.0
         """Seconds that the learner waited for the tracker."""
-        self._episodes: list[int] = []  # of the ledger, in the tracker's order
+        self._episodes: list[int] = []  # of the ledger
+        self._read: list[int] = []  # which one of the tracker each of these is in
         self._probabilities: list[float] = []
-        self._running: list[list[tuple[np.ndarray, np.ndarray]]] = [
-            [] for _ in range(ledger.n_worlds)
-        ]
-        self._ended: list[tuple[int, np.ndarray, np.ndarray]] = []
+        self._running: dict[int, list[Row]] = {}  # by world
+        self._ended: list[Ended] = []
         self._work: Future[None] | None = None
 
     # ---------------------------------------------------------------- reading
@@ -155,13 +171,23 @@ class Labeler:
     def observe(
         self, is_first: Sequence[bool], velocity: np.ndarray, action: np.ndarray
     ) -> None:
-        """Rows (W, d) that are stored next; call it before the ledger advances."""
+        """Rows (W, d) that are stored next; call it before the ledger advances.
+
+        A body that is never reset gets a label every `LONGEST_STEPS` steps.
+        """
         for world, first in enumerate(is_first):
-            if first:
+            is_long = len(self._running.get(world, ())) >= LONGEST_STEPS
+            if first or is_long:
                 self._end(world)
+            if is_long:
+                self.ledger.end_episode(world)
         self._start()
-        for world, rows in enumerate(self._running):
-            rows.append((velocity[world].copy(), action[world].copy()))
+        for world in range(len(velocity)):
+            self._append(world, velocity[world], action[world])
+
+    def _append(self, running: int, velocity: np.ndarray, action: np.ndarray) -> None:
+        rows = self._running.setdefault(running, [])
+        rows.append((velocity.copy(), action.copy()))
 
     def end(self, world: int) -> None:
         """The episode of a world is over; call it before the ledger's `end_episode`."""
@@ -172,7 +198,7 @@ class Labeler:
         self, episode: int, velocity: np.ndarray, action: np.ndarray
     ) -> None:
         """Read rows (n, d) of an episode that is stored already."""
-        self._ended.append((episode, velocity, action))
+        self._ended.append(([episode], velocity, action))
 
     def continue_episode(
         self, world: int, velocity: np.ndarray, action: np.ndarray
@@ -181,11 +207,9 @@ class Labeler:
         self._running[world] = list(zip(velocity, action, strict=True))
 
     def _end(self, world: int) -> None:
-        rows, self._running[world] = self._running[world], []
-        episode = self.ledger.running[world]
+        rows, episode = self._running.pop(world, []), self.ledger.running[world]
         if rows and episode != FREE:
-            velocity, action = (np.stack(each) for each in zip(*rows, strict=True))
-            self._ended.append((episode, velocity, action))
+            self._ended.append(([episode], *stacked(rows)))
 
     # ---------------------------------------------------------------- working
 
@@ -206,20 +230,21 @@ class Labeler:
         self._start()
         self.effect_at = self.ledger.now
 
-    def _track(self, ended: list[tuple[int, np.ndarray, np.ndarray]], now: int) -> None:
-        for episode, velocity, action in ended:
+    def _track(self, ended: list[Ended], now: int) -> None:
+        for episodes, velocity, action in ended:
             taken = action[1:] if self.tracked.action_leads else action[:-1]
             if len(velocity) < 2:
                 continue  # no transition
             update = self.tracker.update(velocity.astype(float), taken.astype(float))
-            self._episodes.append(episode)
+            self._episodes += episodes
+            self._read += [self.tracker.n_episodes - 1] * len(episodes)
             given = update.probabilities
             self._probabilities = [
                 given.get(regime, 0.0) for regime in range(1 + max(given))
             ]
             self.log.append(
                 {
-                    "episode": episode,
+                    "episode": episodes[-1],
                     "time": now,
                     "state": update.state,
                     "regime": update.regime,
@@ -239,7 +264,10 @@ class Labeler:
         if self.effect_at is None:
             return
         self.effect_at = None
-        self.ledger.set_labels(self._episodes, self.tracker.labels())
+        if self.record is not None:
+            self.record.count(self.ledger)
+        read = np.asarray(self._read, np.int64)
+        self.ledger.set_labels(self._episodes, self.tracker.labels()[read])
         self.ledger.set_beliefs(self._probabilities, self._mismatches())
 
     def _mismatches(self) -> np.ndarray:
@@ -272,11 +300,11 @@ class Labeler:
         self.wait()
         saved = self.tracker.save()
         arrays = {f"tracker.{k}": v for k, v in saved.items() if k != "header"}
-        for world, rows in enumerate(self._running):
-            if rows:
-                velocity, action = (np.stack(each) for each in zip(*rows, strict=True))
-                arrays |= {f"v{world}": velocity, f"a{world}": action}
+        for running, rows in self._running.items():
+            velocity, action = stacked(rows)
+            arrays |= {f"v{running}": velocity, f"a{running}": action}
         arrays["episodes"] = np.asarray(self._episodes, np.int64)
+        arrays["read"] = np.asarray(self._read, np.int64)
         header = {
             "tracker": saved["header"],
             "effect_at": self.effect_at,
@@ -286,21 +314,37 @@ class Labeler:
         return arrays, header
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-        """Take back what `save` gave."""
-        self._work = None
+        """Take back what `save` gave; an error if it read another body."""
         saved: dict[str, Any] = {
             name.removeprefix("tracker."): values
             for name, values in arrays.items()
             if name.startswith("tracker.")
         }
-        self.tracker = type(self.tracker).restore(saved | {"header": header["tracker"]})
+        tracker = type(self.tracker).restore(saved | {"header": header["tracker"]})
+        for name in ("n_actuators", "control_step_s"):
+            given, found = getattr(self.tracker, name), getattr(tracker, name)
+            if given != found:
+                raise FallowError(
+                    f"the saved tracker has {name} {found} and this buffer's {given}; "
+                    "give the same Tracked"
+                )
+        self._work, self.tracker = None, tracker
         self.effect_at, self.log = header["effect_at"], list(header["log"])
         self._probabilities = list(header["probabilities"])
         self._episodes = arrays["episodes"].tolist()
-        for world in range(len(self._running)):
-            self._running[world] = []
-            if f"v{world}" in arrays:
-                self.continue_episode(world, arrays[f"v{world}"], arrays[f"a{world}"])
+        one_each = np.arange(len(self._episodes))  # as in files of earlier versions
+        self._read = arrays.get("read", one_each).tolist()
+        self._running = {}
+        for name in arrays:
+            if match := re.fullmatch(r"v(\d+)", name):
+                both = arrays[name], arrays[f"a{match[1]}"]
+                self._running[int(match[1])] = list(zip(*both, strict=True))
+
+
+def stacked(rows: list[Row]) -> tuple[np.ndarray, np.ndarray]:
+    """Velocities and actions (n, d) of n rows."""
+    velocity, action = (np.stack(each) for each in zip(*rows, strict=True))
+    return velocity, action
 
 
 def true_mismatches(gains: np.ndarray | None) -> np.ndarray:

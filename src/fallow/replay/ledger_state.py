@@ -43,20 +43,20 @@ def save(ledger: Ledger) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     return arrays, header
 
 
-def restore(
-    ledger: Ledger, arrays: dict[str, np.ndarray], header: dict[str, Any], where: Path
-) -> None:
-    """Take back what `save` gave, into a ledger of the same size.
-
-    Raises:
-        FallowError: the sizes differ.
-    """
+def check_sizes(ledger: Ledger, header: dict[str, Any], where: Path) -> None:
+    """Raise unless a ledger has the sizes of a saved one."""
     for name in ("n_worlds", "capacity_transitions"):
         if header[name] != getattr(ledger, name):
             raise FallowError(
                 f"{where} has {name} {header[name]:,}, this buffer "
                 f"{getattr(ledger, name):,}; make it with the same"
             )
+
+
+def restore(
+    ledger: Ledger, arrays: dict[str, np.ndarray], header: dict[str, Any]
+) -> None:
+    """Take back what `save` gave, into a ledger of the same sizes."""
     for name in HEADER:
         setattr(ledger, name, header[name])
     ledger.keys.bit_generator.state = header["keys"]

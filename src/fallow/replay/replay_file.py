@@ -33,22 +33,33 @@ def save(path: str | Path, layout: Layout, chunks: Chunks, sampler: Sampler) -> 
 
 
 def load(path: str | Path, layout: Layout, sampler: Sampler) -> Chunks:
-    """Restore ledger, rule and random state; returns the rows of the slots in use."""
+    """Restore ledger, rule and random state; returns the rows of the slots in use.
+
+    What does not fit is an error before anything is restored.
+    """
     arrays, header = arrayfile.load(path, KIND, VERSION)
     if header["layout"] != _described(layout):
         raise FallowError(
             f"{path} stores {header['layout']}, this buffer {_described(layout)}; "
             "make it with the same fields"
         )
-    ledger_state.restore(sampler.ledger, arrays, header["book"], Path(path))
-    sampler.restore(header["drawer"])
-    if sampler.labeler is not None:
-        prefix = "labeler."
-        sampler.labeler.restore(
-            {n[len(prefix) :]: v for n, v in arrays.items() if n.startswith(prefix)},
-            header["labeler"],
-        )
+    ledger_state.check_sizes(sampler.ledger, header["book"], Path(path))
+    rule = sampler.saved_rule(header["drawer"])
+    labeler = sampler.new_labeler(rule) if rule.needs_tracker else None
+    if labeler is not None:
+        labeler.restore(_named(arrays, "labeler."), header["labeler"])
+    ledger_state.restore(sampler.ledger, arrays, header["book"])
+    sampler.restore(header["drawer"], labeler)
     return {dtype: arrays[f"rows.{dtype}"] for dtype in layout.widths}
+
+
+def _named(arrays: Chunks, prefix: str) -> Chunks:
+    """The arrays of one part of a file, by their names there."""
+    return {
+        name.removeprefix(prefix): values
+        for name, values in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 def _described(layout: Layout) -> dict[str, Any]:

@@ -12,15 +12,13 @@ import numpy as np
 from fallow.core import legacy, options, seeds
 from fallow.core.errors import FallowError
 from fallow.core.records import NO_REGIME
+from fallow.replay import requests, rule_checks
 from fallow.replay.composition import Record, Tally
 from fallow.replay.episode_starts import Starts
 from fallow.replay.labeler import Labeler
 from fallow.replay.ledger import Ledger, Victim
 from fallow.replay.rules import Rule
 from fallow.replay.spans import Pieces, Spans, sample, sample_starts, unbroken
-
-MAX_REGIME = int(np.iinfo(np.int16).max)
-"""The largest label that a ledger stores."""
 
 
 class Sampler:
@@ -36,7 +34,7 @@ class Sampler:
     ) -> None:
         self.ledger = ledger
         self.labeler: Labeler | None = None
-        self._make_labeler = make_labeler
+        self.make_labeler = make_labeler
         self.record = Record()
         self._sample_running = sample_running
         self._random = seeds.generator(seed, "replay-draws")
@@ -47,45 +45,52 @@ class Sampler:
         rule = Rule.parse(rule)
         rule.check(self.ledger)
         if not rule.needs_tracker:
+            if self.labeler is not None:
+                self._forget_labels()
             self.labeler = None
         elif self.labeler is None:
-            self.labeler = self._new_labeler(rule)
+            self.labeler = self.new_labeler(rule)
         self.rule = rule
         self.victim: Victim | None = rule.victim if rule.keeps_by_key else None
-        self._parts: tuple[Spans, ...] = ()
+        self._given: tuple[Spans, ...] = ()  # by the rule
+        self._parts: tuple[Spans, ...] = ()  # what of it can be sampled
         self._n_stored = 0
         self._version = -1
         self._starts = Starts()
 
-    def _new_labeler(self, rule: Rule) -> Labeler:
-        if self._make_labeler is None:
+    def new_labeler(self, rule: Rule) -> Labeler:
+        """One that has seen nothing, for a rule that needs it."""
+        if self.make_labeler is None:
             raise FallowError(
                 f"rule '{rule}' reads velocities and actions; name their fields, e.g. "
                 'Buffer(…, tracked=Tracked("observation[18:24]", "action"))'
             )
-        return self._make_labeler()
+        labeler = self.make_labeler()
+        labeler.record = self.record
+        return labeler
+
+    def _forget_labels(self) -> None:
+        """Remove those of a tracker that stops; a later one numbers regimes anew."""
+        self.record.count(self.ledger)
+        self.ledger.set_labels(
+            range(self.ledger.episodes.n), np.array(NO_REGIME, np.int16)
+        )
+        self.ledger.set_beliefs((), np.zeros((0, 0)))
 
     def parts(self) -> tuple[Spans, ...]:
         """The spans that the rule allows now, without those of weight 0."""
         if self._version != self.ledger.version:
             if self.rule.needs_visits:
                 self.record.count(self.ledger)
-            parts = [self._checked(spans) for spans in self.rule.parts(self.ledger)]
+            given = rule_checks.parts_of(self.rule, self.ledger, self._given)
+            self._given, parts = given, map(self._possible, given)
             self._parts = tuple(spans for spans in parts if len(spans.world))
             self._n_stored = self.ledger.stored().n_steps
             self._version = self.ledger.version
         return self._parts
 
-    def _checked(self, spans: Spans) -> Spans:
-        weight = spans.weight
-        if weight is not None and not (
-            np.isfinite(weight).all() and (weight >= 0).all()
-        ):
-            bad = weight[~(np.isfinite(weight) & (weight >= 0))][0]
-            raise FallowError(
-                f"rule '{self.rule}' gave a weight of {bad}; "
-                "weights are finite numbers, 0 or more"
-            )
+    def _possible(self, spans: Spans) -> Spans:
+        """Without the steps of running episodes, if so, and those of weight 0."""
         if not self._sample_running:
             spans = self.ledger.finished(spans)
         return spans.masked_out()
@@ -154,7 +159,7 @@ class Sampler:
 
     def set_present_regime(self, regime: int) -> None:
         """The regime now in force: the truth, or an estimate."""
-        regime = options.integer("buffer", "regime", regime, NO_REGIME, MAX_REGIME)
+        regime = requests.regime_of(regime)
         self.record.count(self.ledger)
         self.ledger.present_regime = regime
         self.ledger.version += 1
@@ -177,10 +182,17 @@ class Sampler:
             "drawn": self.record.tally.to_json(),
         }
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Take back what `save` gave."""
+    def saved_rule(self, saved: dict[str, Any]) -> Rule:
+        """The rule that `save` wrote; an error if it cannot work here."""
         is_old = saved.get("algorithm", 1) in legacy.WITH_CHUNKS
-        self.set_rule(legacy.rule(saved["rule"]) if is_old else saved["rule"])
+        rule = Rule.parse(legacy.rule(saved["rule"]) if is_old else saved["rule"])
+        rule.check(self.ledger)
+        return rule
+
+    def restore(self, saved: dict[str, Any], labeler: Labeler | None = None) -> None:
+        """Take back what `save` gave, and the labeler of that time."""
+        self.labeler = labeler
+        self.set_rule(self.saved_rule(saved))
         self._random.bit_generator.state = saved["random"]
         self.record.clear()
         self.record.tally = Tally.from_json(saved["drawn"])

@@ -16,12 +16,14 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from fallow.core import options
-from fallow.core.errors import FallowError
+from fallow.core.errors import FallowError, sentence_of
 
 IS_FIRST = "is_first"
 """The field that every buffer stores by itself."""
 REGIME = "regime"
 """What `add` takes beside the fields."""
+NUMBERS = "biufc"
+"""Kinds of types that are stored: flags, integers, floats, complex numbers."""
 LARGEST_HALF = float(np.finfo(np.float16).max)
 
 
@@ -108,7 +110,8 @@ class Layout:
             if not fits or values.shape != leading + shape:
                 raise FallowError(
                     f"{name} is {_described(values)}; this buffer stores {dtype} of "
-                    f"shape {leading + shape}{_remedy(values, dtype, leading + shape)}"
+                    f"shape {leading + shape}"
+                    f"{_remedy(name, values, dtype, leading + shape)}"
                 )
             if dtype.kind == "f":
                 _check_numbers(name, values, is_halved)
@@ -168,10 +171,9 @@ def _checked(name: Any, field: Any) -> Field:
             f"{name} has type {options.shown(field.dtype)}, which NumPy does not know; "
             "write e.g. 'float32'"
         ) from None
-    if dtype.hasobject:
-        raise FallowError(
-            f"{name} is of Python objects; a buffer stores numbers and flags"
-        )
+    if dtype.kind not in NUMBERS:
+        kind = "Python objects" if dtype.hasobject else f"type '{dtype}'"
+        raise FallowError(f"{name} is of {kind}; a buffer stores numbers and flags")
     return Field(shape, dtype.name if dtype.isnative else dtype.str)
 
 
@@ -184,11 +186,24 @@ def _described(values: Any) -> str:
     return f"{found.dtype} of shape {found.shape}"
 
 
-def _remedy(values: Any, dtype: np.dtype, shape: tuple[int, ...]) -> str:
-    """What to do where only the type of an array does not fit."""
-    if not isinstance(values, np.ndarray) or values.shape != shape:
+def _remedy(name: str, values: Any, dtype: np.dtype, shape: tuple[int, ...]) -> str:
+    """What to do where a type, or only the axis of a single world, does not fit."""
+    try:
+        found = np.asarray(values)
+    except ValueError:
         return ""
-    return f": add .astype('{dtype}'), or give its Field the type '{values.dtype}'"
+    lacks_world = shape[:1] == (1,) and found.shape == shape[1:]
+    if found.dtype.hasobject or not (lacks_world or found.shape == shape):
+        return ""
+    if lacks_world and found.ndim == 0:
+        return f": give np.asarray([{name}], '{dtype}')"
+    world = "[None]" if lacks_world else ""
+    if type(values) is not np.ndarray:
+        return f": give np.asarray({name}, '{dtype}'){world}"
+    if found.dtype == dtype:
+        return f": give {name}{world}, with an axis of worlds"
+    other = f", or give its Field the type '{found.dtype}'" if name != IS_FIRST else ""
+    return f": add .astype('{dtype}'){world}{other}"
 
 
 class Storage:
@@ -232,6 +247,13 @@ class Storage:
             )
         return self._windows[length][starts]
 
+    def chunks(self, length: int) -> dict[str, np.ndarray]:
+        """Views of all rows by stored type, `length` at a time: (n, length, width)."""
+        return {
+            dtype: group.reshape(-1, length, group.shape[1])
+            for dtype, group in self.groups.items()
+        }
+
     def n_bytes(self) -> int:
         """Bytes of all rows."""
         return self.rows.nbytes
@@ -248,12 +270,16 @@ def _allocate(shape: tuple[int, int], folder: str | Path | None) -> np.ndarray:
                 "choose a smaller capacity_transitions, half=True, or a folder"
             ) from None
     path = Path(folder) / "replay.rows"
-    path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
         raise FallowError(
-            f"{path} exists already; give each buffer a folder of its own"
+            f"{path} exists already; give each buffer a folder of its own, or remove "
+            "the file if no buffer uses it any more"
         )
-    return np.memmap(path, np.uint8, "w+", shape=shape)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return np.memmap(path, np.uint8, "w+", shape=shape)
+    except OSError as error:
+        raise FallowError(sentence_of(error)) from None
 
 
 def _check_numbers(name: str, values: np.ndarray, is_halved: bool) -> None:

@@ -7,11 +7,15 @@
     model.learn(100_000)
     model.replay_buffer.replay.sampled()   # what the updates were made on
 
-A row is a whole transition, so samples are sequences of one step. `info["regime"]`, as
-`fallow.dynamics.gym` gives it, labels episodes for the rules that read regimes. The
-rule `adaptive` labels them itself, from the velocities and actions that are stored:
+A row is a whole transition, so samples are sequences of one step, or of `n_steps` for
+n-step returns. `info["regime"]`, as `fallow.dynamics.gym` gives it, labels episodes for
+the rules that read regimes. The rule `adaptive` labels them itself, from the velocities
+and actions that are stored:
 
     replay_buffer_kwargs={"rule": "adaptive", "tracked": Tracked("observation[8:14]")}
+
+Where an observation is not the one that the last transition led to, the environment was
+reset without `done`, as by a second `learn`, and an episode begins.
 """
 
 from dataclasses import replace
@@ -30,12 +34,14 @@ try:
 except ModuleNotFoundError as error:
     raise explained(error, "fallow.replay.adapters.sb3", "sb3") from None
 
+from fallow.core import options
 from fallow.core.errors import FallowError
+from fallow.replay import requests
 from fallow.replay.adapters.packing import pack, unpack
 from fallow.replay.buffer import Buffer
-from fallow.replay.labeler import Tracked
+from fallow.replay.labeler import Tracked, checked_tracked
 from fallow.replay.rules import Rule
-from fallow.replay.storage import Field
+from fallow.replay.storage import IS_FIRST, Field
 
 TIME_LIMIT = "TimeLimit.truncated"
 """Where Stable-Baselines3 notes that an episode ended by its time limit."""
@@ -59,6 +65,12 @@ class RuleReplayBuffer(ReplayBuffer):
             Stable-Baselines3 seeds with the model's seed.
         tracked: which columns of `observation` are the velocities that the columns of
             `action` drive, for the rule `adaptive`.
+        n_steps: of returns; Stable-Baselines3 does not pass its own `n_steps` on.
+        gamma: discount of n-step returns; give the model's.
+
+    Raises:
+        FallowError: a space or an option that is not available, or a rule that cannot
+            work with this buffer.
     """
 
     replay: Buffer
@@ -66,7 +78,7 @@ class RuleReplayBuffer(ReplayBuffer):
     pos: int
     full: bool
 
-    def __init__(  # noqa: PLR0913 (the parameters of Stable-Baselines3, and three)
+    def __init__(  # noqa: PLR0913 (the parameters of Stable-Baselines3, and five)
         self,
         buffer_size: int,
         observation_space: spaces.Space,
@@ -78,8 +90,13 @@ class RuleReplayBuffer(ReplayBuffer):
         rule: str | Rule = "passive",
         seed: int | None = None,
         tracked: Tracked | None = None,
+        n_steps: int = 1,
+        gamma: float = 0.99,
     ) -> None:
         _check(observation_space, optimize_memory_usage)
+        self.n_steps = options.integer("RuleReplayBuffer", "n_steps", n_steps, 1)
+        options.check_number("RuleReplayBuffer", "gamma", gamma, at_least=0)
+        self.gamma = gamma
         # past ReplayBuffer's own, which would allocate a second set of arrays
         super(ReplayBuffer, self).__init__(
             buffer_size, observation_space, action_space, device, n_envs
@@ -88,6 +105,7 @@ class RuleReplayBuffer(ReplayBuffer):
         self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
         self._seed = np.random.randint(2**31) if seed is None else seed  # noqa: NPY002
+        tracked = checked_tracked(tracked)
         self._tracked = tracked and replace(tracked, action_leads=False)
         self._fields = self._make_fields()
         self._make_replay(Rule.parse(rule))
@@ -115,6 +133,8 @@ class RuleReplayBuffer(ReplayBuffer):
         )
         self.replay.ledger.leading_rows = 0  # a row is a whole transition
         self._is_first = np.ones(self.n_envs, bool)
+        self._arrived: np.ndarray | None = None
+        """The last `next_observation` of every environment."""
 
     def size(self) -> int:
         """Steps stored of each environment."""
@@ -146,12 +166,21 @@ class RuleReplayBuffer(ReplayBuffer):
             "done": terminal,
             "reward": reward,
         }
-        self.replay.add(self._is_first, _regime(infos), **self._rows(step))
+        rows = self._rows(step)
+        is_first = self._is_first | self._is_reset(rows["observation"])
+        self.replay.add(is_first, _regime(infos), **rows)
         for world in np.flatnonzero(done).tolist():
             self.replay.end_episode(world)  # now, under the regime it ended in
-        self._is_first = done.copy()
+        self._is_first, self._arrived = done.copy(), rows["next_observation"].copy()
         self.pos = (self.pos + 1) % self.buffer_size
         self.full = self.full or self.pos == 0
+
+    def _is_reset(self, observation: np.ndarray) -> np.ndarray:
+        """(n_envs,) whether an environment is elsewhere than its last step led to."""
+        if self._arrived is None:
+            return np.zeros(self.n_envs, bool)
+        differs = observation != self._arrived
+        return differs.reshape(self.n_envs, -1).any(axis=1)
 
     def _rows(self, step: dict[str, Any]) -> dict[str, np.ndarray]:
         """The step in the shapes and types that are stored."""
@@ -164,16 +193,32 @@ class RuleReplayBuffer(ReplayBuffer):
         self, batch_size: int, env: VecNormalize | None = None
     ) -> ReplayBufferSamples:
         """Sample transitions by the rule, normalised as `env` does it."""
-        sampled = self.replay.sample(batch_size, 1)
-        rows = {name: sampled[name][:, 0] for name in self._fields}
+        sampled = self.replay.sample(batch_size, self.n_steps)
+        rewards = self._normalize_reward(sampled["reward"], env)
+        returns, last = self._returns(rewards, sampled[IS_FIRST])
+        discounts = None
+        if self.n_steps > 1:
+            n_summed = (last[:, None] + 1).astype(np.float32)
+            discounts = self.to_torch(self.gamma**n_summed)
+        rows = np.arange(batch_size)
         data = (
-            self._normalize_obs(rows["observation"], env),
-            rows["action"],
-            self._normalize_obs(rows["next_observation"], env),
-            rows["done"],
-            self._normalize_reward(rows["reward"], env),
+            self._normalize_obs(sampled["observation"][:, 0], env),
+            sampled["action"][:, 0],
+            self._normalize_obs(sampled["next_observation"][rows, last], env),
+            sampled["done"][rows, last],
+            returns,
         )
-        return ReplayBufferSamples(*map(self.to_torch, data))
+        return ReplayBufferSamples(*map(self.to_torch, data), discounts)
+
+    def _returns(
+        self, rewards: np.ndarray, is_first: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Discounted sums (B, 1) until an episode ends, and the last step of each."""
+        begun = np.cumsum(is_first[:, 1:], axis=1) > 0  # another episode, or a seam
+        last = self.n_steps - 1 - begun.sum(axis=1)
+        steps = np.arange(self.n_steps)
+        weights = self.gamma**steps * (steps <= last[:, None])
+        return (rewards * weights[..., None]).sum(axis=1, dtype=np.float32), last
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the buffer, which goes as the bytes of its own file."""
@@ -182,7 +227,7 @@ class RuleReplayBuffer(ReplayBuffer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._make_replay(Rule.parse("passive"))  # the saved one comes with the bytes
-        self._is_first = state["_is_first"]
+        self._is_first, self._arrived = state["_is_first"], state.get("_arrived")
         unpack(self.replay, state["replay"])
 
 
@@ -202,7 +247,8 @@ def _check(observation_space: spaces.Space, optimize_memory_usage: bool) -> None
 
 def _regime(infos: list[dict[str, Any]]) -> int | None:
     """The regime in force, where environments report it."""
-    regimes = {int(info["regime"]) for info in infos if "regime" in info}
+    given = [info["regime"] for info in infos if info.get("regime") is not None]
+    regimes = {requests.regime_of(regime) for regime in given}
     if len(regimes) > 1:
         raise FallowError(
             f"environments are in the regimes {sorted(regimes)} at once and a buffer "

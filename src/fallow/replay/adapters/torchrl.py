@@ -18,9 +18,15 @@ says where episodes end:
     RuleSampler("adaptive", tracked=Tracked("observation[8:14]", "action"))
 
 Ends are read only then. So `reservoir`, which keeps whole episodes, needs `tracked`
-too; `reservoir:unit=chunk` does not.
+too; `reservoir:unit=chunk` does not. Several environments may be written in any order:
+an item's trajectory is known by ("collector", "traj_ids"), or else by the item whose
+("next", "observation") is its observation.
+
+Errors for `graded` and `curious` are given with `update_priority(index, errors)`;
+TorchRL's `update_tensordict_priority` acts for its prioritized samplers only.
 """
 
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,7 +39,7 @@ from fallow.core.extras import explained
 try:
     import torch
     from tensordict import is_tensor_collection
-    from torchrl.data.replay_buffers.samplers import Sampler
+    from torchrl.data.replay_buffers.samplers import RandomSampler, Sampler
     from torchrl.data.replay_buffers.storages import Storage
     from torchrl.data.replay_buffers.writers import Writer
 except ModuleNotFoundError as error:
@@ -46,13 +52,12 @@ from fallow.replay.adapters.tracked_items import (
     TrackedItems,
     TrackedStep,
 )
+from fallow.replay.adapters.trajectories import STREAM, TrajectoryLabeler
 from fallow.replay.buffer import Buffer, Ticket
-from fallow.replay.labeler import Tracked
+from fallow.replay.labeler import Tracked, checked_tracked
 from fallow.replay.ledger import CHUNK
 from fallow.replay.rules import Rule
 
-STREAM = 0
-"""All items are steps of one world."""
 RESERVE = 2
 """Chunks that a ledger of one world has beyond its capacity."""
 
@@ -84,9 +89,11 @@ class RuleSampler(Sampler):
                 "does not read where items end one; keep chunks: "
                 "reservoir:unit=chunk, or give tracked=Tracked(…)"
             )
+        tracked = checked_tracked(tracked)
         self.tracked = None if tracked is None else TrackedItems(tracked)
         self._seed = int(torch.randint(2**31, ())) if seed is None else seed
         self._n_rows = 0
+        self._opened: Storage | None = None
         self._replay: Buffer | None = None
 
     @property
@@ -99,12 +106,13 @@ class RuleSampler(Sampler):
             )
         return self._replay
 
-    def open(self, n_rows: int) -> None:
-        """Make the ledger of a storage with `n_rows` rows."""
-        if self._n_rows not in (0, n_rows):
+    def open(self, storage: Storage) -> None:
+        """Make the ledger of a storage."""
+        n_rows = storage.max_size
+        if self._opened is not None and self._opened is not storage:
             raise FallowError(
                 f"the sampler keeps the ledger of a storage with {self._n_rows:,} rows "
-                f"and was given one with {n_rows:,}; make a pair for each"
+                f"and was given another, with {n_rows:,}; make a pair for each"
             )
         if n_rows < (RESERVE + 1) * CHUNK:
             raise FallowError(
@@ -113,17 +121,22 @@ class RuleSampler(Sampler):
             )
         if self._replay is None:
             self._replay = self._make_replay(n_rows)
-            self._n_rows = n_rows
+            self._n_rows, self._opened = n_rows, storage
 
     def _make_replay(self, n_rows: int) -> Buffer:
         capacity = (n_rows // CHUNK - RESERVE) * CHUNK
         fields, tracked = {}, None
         if self.tracked is not None:
             fields, tracked = self.tracked.fields, self.tracked.tracked
-        try:
-            replay = Buffer(
-                fields, 1, capacity, self._rule, self._seed, tracked=tracked
+        replay = Buffer(fields, 1, capacity, seed=self._seed, tracked=tracked)
+        sampler = replay.sampler
+        if tracked is not None:
+            d = len(tracked.places(fields).action[1])
+            sampler.make_labeler = functools.partial(
+                TrajectoryLabeler, replay.ledger, tracked, d
             )
+        try:
+            sampler.set_rule(self._rule)
         except FallowError as error:
             raise FallowError(
                 f"{error}. A storage of {n_rows:,} rows always holds the newest "
@@ -147,8 +160,20 @@ class RuleSampler(Sampler):
         self, index: Any, priority: Any, *, storage: Storage | None = None
     ) -> None:
         """Errors of items, for rules that read them; a chunk has their mean."""
-        slots = np.atleast_1d(np.asarray(torch.as_tensor(index).cpu())) // CHUNK
+        rows = np.atleast_1d(np.asarray(torch.as_tensor(index).cpu()))
         errors = torch.as_tensor(priority).detach().cpu().reshape(-1)
+        if len(errors) not in (1, len(rows)):
+            raise FallowError(
+                f"{len(errors)} priorities for {len(rows)} items; give one for each, "
+                "or one for all"
+            )
+        n_rows = self.replay.ledger.n_slots * CHUNK
+        if len(rows) == 0 or rows.min() < 0 or rows.max() >= n_rows:
+            raise FallowError(
+                f"index is {rows.tolist()[:3]}…; give those that `sample` returned, "
+                f"from 0 to {n_rows - 1:,}"
+            )
+        slots = rows // CHUNK
         slots, chunk = np.unique(slots, return_inverse=True)
         errors = np.broadcast_to(errors.double().numpy(), chunk.shape)
         mean = np.bincount(chunk, errors) / np.bincount(chunk)
@@ -157,6 +182,19 @@ class RuleSampler(Sampler):
     def _empty(self) -> None:
         self._rule = self.replay.rule
         self._replay = self._make_replay(self._n_rows)
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Read further items as those of the trajectories that the ledger knows."""
+        if self.tracked is not None:
+            labeler = self.labeler
+            self.tracked = self.tracked.again(labeler.running if labeler else ())
+
+    @property
+    def labeler(self) -> TrajectoryLabeler | None:
+        """The labeler of the rule `adaptive`."""
+        labeler = self.replay.sampler.labeler
+        return labeler if isinstance(labeler, TrajectoryLabeler) else None
 
     def state_dict(self) -> dict[str, Any]:
         """Ledger, rule and random state."""
@@ -165,7 +203,13 @@ class RuleSampler(Sampler):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take back what `state_dict` gave; sampling continues as it would have."""
+        if "replay" not in state_dict:
+            raise FallowError(
+                f"the state has {', '.join(map(str, state_dict)) or 'nothing'} and no "
+                "'replay'; load one that a RuleSampler gave"
+            )
         unpack(self.replay, state_dict["replay"].cpu().numpy().tobytes())
+        self._read_on()
 
     def dumps(self, path: Any) -> None:
         """Write ledger, rule and random state below a folder."""
@@ -174,6 +218,7 @@ class RuleSampler(Sampler):
     def loads(self, path: Any) -> None:
         """Read what `dumps` wrote."""
         self.replay.load(Path(path) / FILE)
+        self._read_on()
 
     def __repr__(self) -> str:
         rule = self._rule if self._replay is None else self._replay.rule
@@ -198,7 +243,16 @@ class RuleWriter(Writer):
                 f"the storage has ndim {storage.ndim} and rules sample single items; "
                 "make it with ndim=1 and extend with flattened batches"
             )
-        self.sampler.open(storage.max_size)
+        samplers = [
+            getattr(entity, "_sampler", None)
+            for entity in storage._attached_entities_iter()
+        ]
+        if any(type(sampler) is RandomSampler for sampler in samplers):
+            raise FallowError(
+                "the replay buffer samples by TorchRL's RandomSampler and not by "
+                f"{self.sampler}; pass sampler= and writer=RuleWriter(sampler)"
+            )
+        self.sampler.open(storage)
         super().register_storage(storage)
 
     def add(self, data: Any) -> int:
@@ -231,15 +285,27 @@ class RuleWriter(Writer):
         steps: Iterator[TrackedStep] = itertools.repeat(UNTRACKED, n)
         if tracked is not None:
             steps = tracked.steps(data)
+        labeler = self.sampler.labeler
         rows = np.zeros(n, np.int64)
         for item, step in enumerate(steps):  # its row may be given up for a later one
+            if labeler is not None:
+                labeler.trajectory = step.trajectory
             replay.add(np.array([step.is_first]), None, **step.fields)
             serial = np.array([replay.ledger.heads[STREAM] - 1])
             rows[item] = replay.ledger.rows(np.array([STREAM]), serial)[0]
             if step.is_last:
                 replay.end_episode(STREAM)
+                self._finish([step.trajectory])
+        if tracked is not None:
+            self._finish(tracked.trajectories.ended())
         self._write_count += n
         return rows
+
+    def _finish(self, trajectories: Sequence[int]) -> None:
+        """Let the tracker read trajectories that are over."""
+        if self.sampler.labeler is not None:
+            for number in trajectories:
+                self.sampler.labeler.finish(number)
 
     def _write(self, index: Any, data: Any, last: int) -> None:
         storage = self._storage

@@ -33,7 +33,7 @@ class Matched(Rule):
         if ledger.present_regime == NO_REGIME:
             raise FallowError(
                 "rule 'matched' needs the present regime: pass regime=… to add, or set "
-                "an estimate with set_regimes"
+                "an estimate with set_present_regime"
             )
         fresh = ledger.episode_regimes() == ledger.present_regime
         return (ledger.episode_spans(np.where(fresh, 1.0, self.beta)),)

@@ -112,12 +112,22 @@ class Rule:
 
 
 def register(name: str) -> Callable[[type[Rule]], type[Rule]]:
-    """Make a rule known under a name; its summary is its docstring's first line."""
+    """Make a rule known under a name; its summary is its docstring's first line.
+
+    Args:
+        name: by which it is chosen.
+
+    Returns:
+        A decorator of the class.
+
+    Raises:
+        KeyError: another rule has the name.
+    """
 
     def add(cls: type[Rule]) -> type[Rule]:
         cls.name = name
         cls.label = cls.__dict__.get("label") or name.capitalize()
-        cls.summary = (cls.__doc__ or "").strip().splitlines()[0]
+        cls.summary = (cls.__doc__ or "").strip().partition("\n")[0]
         return RULES.add(name, cls)
 
     return add
