@@ -178,6 +178,16 @@ def test_a_body_that_is_never_reset_is_followed(life, monkeypatch) -> None:
     assert buffer.sample(64, 200)["is_first"].sum() < 64 * 2  # no seams between them
 
 
+def test_episodes_that_no_tracker_can_use_are_said_once() -> None:
+    buffer = Buffer(FIELDS, rule="adaptive", tracked=TRACKED)
+    rows = episodes(1, 1.0, 0)[0]
+    short = {name: values[:12] for name, values in rows.items()}
+    with pytest.warns(UserWarning, match="11 steps, fewer than 20") as warned:
+        for _ in range(45):
+            buffer.add_episode(**short)
+    assert len(warned) == 1 and "all data is kept" in str(warned[0].message)
+
+
 def test_its_labels_are_reported_where_none_are_given(life) -> None:
     """Of what can be sampled, and of what was, by the labels of the time."""
     buffer, given = new_buffer(), new_buffer()

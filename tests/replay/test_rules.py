@@ -296,6 +296,8 @@ def test_a_new_rule_is_one_small_class() -> None:
         assert RULES["oldest"].summary == "only the first steps of every world"
         with pytest.raises(KeyError, match="registered already"):
             register("oldest")(Oldest)
+        Oldest.__module__ = "__main__"  # a cell of a notebook that is run again
+        assert register("oldest")(Oldest) is RULES["oldest"]
     finally:
         del RULES._entries["oldest"]
 

@@ -16,8 +16,11 @@ class Registry(Mapping[str, T]):
         self._entries: dict[str, T] = {}
 
     def add(self, name: str, entry: T) -> T:
-        """Register `entry` under `name`; a name can be taken once."""
-        if name in self._entries:
+        """Register `entry` under `name`.
+
+        A name can be taken once, but a cell of a notebook may be run again.
+        """
+        if name in self._entries and not _is_rerun(self._entries[name], entry):
             raise KeyError(f"{self.kind} '{name}' is registered already")
         self._entries[name] = entry
         return entry
@@ -35,3 +38,12 @@ class Registry(Mapping[str, T]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def _is_rerun(old: object, new: object) -> bool:
+    """Whether a script or notebook has defined the same class again."""
+    places = [
+        (getattr(one, "__module__", None), getattr(one, "__qualname__", None))
+        for one in (old, new)
+    ]
+    return places[0] == places[1] and places[0][0] == "__main__"

@@ -8,6 +8,7 @@ can work on another thread, and samples never depend on its speed.
 
 import re
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -25,6 +26,12 @@ EFFECT_STEPS = 64
 """Steps of the agent between an episode's end and the effect of its label."""
 LONGEST_STEPS = 5_000
 """Steps of an episode after which its label is estimated although it has not ended."""
+UNUSED_EPISODES = 20
+"""After so many that the tracker could not use, and no other, it warns."""
+UNUSED = (
+    f"rule 'adaptive': the tracker could use none of the first {UNUSED_EPISODES} "
+    "episodes, so all data is kept as of one body (the last one was {})"
+)
 UNKNOWN = -1.0
 """Mismatch of regimes that no gains explain."""
 Row = tuple[np.ndarray, np.ndarray]
@@ -236,6 +243,8 @@ class Labeler:
             if len(velocity) < 2:
                 continue  # no transition
             update = self.tracker.update(velocity.astype(float), taken.astype(float))
+            if self.tracker.n_skipped == self.tracker.n_episodes == UNUSED_EPISODES:
+                warnings.warn(UNUSED.format(update.note), stacklevel=2)
             self._episodes += episodes
             self._read += [self.tracker.n_episodes - 1] * len(episodes)
             given = update.probabilities
