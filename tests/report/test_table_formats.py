@@ -140,17 +140,6 @@ def test_the_terminal_reads_no_markup_in_names() -> None:
         assert text in out
 
 
-def test_a_narrow_terminal_loses_no_text() -> None:
-    head = ("Difference", "bootstrap, 95 %", "seeds above 0")
-    made = ReportTable("t", head, ((TextCell("reduction"),) * 3,))
-    console = Console(width=20, file=io.StringIO(), force_terminal=False)
-    console.print(terminal(made))
-    shown = console.file.getvalue()
-    assert "…" not in shown
-    n_letters = sum(map(str.isalpha, "".join(("t", *head, *["reduction"] * 3))))
-    assert sum(map(str.isalpha, shown)) == n_letters
-
-
 def test_line_breaks_in_names_break_no_row() -> None:
     made = ReportTable("t", ("x",), ((TextCell("a\nb | c\r\nd"),),))
     assert markdown(made).splitlines()[4] == r"| a b \| c d |"

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from fallow.core.text import counted
@@ -12,6 +11,7 @@ from fallow.diagnosis.phrases import advice, caveats, head, notes
 from fallow.diagnosis.pipeline import Diagnosis, Failure
 from fallow.diagnosis.regime_phrases import gains_table, regimes_table
 from fallow.diagnosis.text_table import TextTable
+from fallow.views.terminal_table import TerminalTable
 
 
 def show(results: Sequence[Diagnosis | Failure], console: Console) -> None:
@@ -67,10 +67,5 @@ def overview(results: Sequence[Diagnosis | Failure]) -> RenderableType:
     )
 
 
-def _rendered(table: TextTable) -> Table:
-    rendered = Table(box=None, pad_edge=False)
-    for title in table.heads:
-        rendered.add_column(title, overflow="fold")
-    for row in table.rows:
-        rendered.add_row(*(Text(cell) for cell in row))  # a name is text, not markup
-    return rendered
+def _rendered(table: TextTable) -> TerminalTable:
+    return TerminalTable(table.heads, table.rows)

@@ -7,11 +7,9 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rich.table import Table as RichTable
-from rich.text import Text
-
 from fallow.core import files
 from fallow.report.cells import ReportTable, TableCell
+from fallow.views.terminal_table import TerminalTable
 
 MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
 LATEX_SPECIAL = {
@@ -36,26 +34,16 @@ SIGNED = re.compile(r"(?<![\w.])([+-]\d[\d.]*|(?<=\s)-(?=\s))")
 """A number with a sign, or a minus; LaTeX sets them as mathematics."""
 
 
-def terminal(table: ReportTable) -> RichTable:
-    """A rich table; names are not read as markup."""
-    shown = RichTable(
-        title=Text(_line(table.title)),
-        caption=Text("\n".join(_line(note) for note in table.notes)),
-        title_justify="left",
-        caption_justify="left",
-        box=None,
-        pad_edge=False,
+def terminal(table: ReportTable) -> TerminalTable:
+    """A table that rich prints; names are not read as markup."""
+    return TerminalTable(
+        [_line(name) for name in table.head],
+        [[_line(text) for text in row] for row in table.texts()],
+        table.n_labels,
+        _line(table.title),
+        [_line(note) for note in table.notes],
+        numbers=True,
     )
-    for index, name in enumerate(table.head):
-        label = index < table.n_labels
-        shown.add_column(
-            Text(_line(name)),
-            justify="left" if label else "right",
-            overflow="fold",
-        )
-    for row in table.texts():
-        shown.add_row(*(Text(_line(text)) for text in row))
-    return shown
 
 
 def markdown(table: ReportTable) -> str:

@@ -1,1 +1,1 @@
-"""The style of every figure and page: plot style, page template, number formats."""
+"""The style of every figure, page and table: plots, templates, numbers, terminals."""
