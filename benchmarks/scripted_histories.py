@@ -5,7 +5,7 @@ does. The condition `payload` gives a body of the task more mass.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,9 +111,15 @@ def record(task: str, conditions: list[str], seed: int, paths: list[Path]) -> No
                     recorder.add(actions, step)
 
 
-def scripted(task: str, seed: int, folder: Path) -> list[Path]:
-    """Histories of every condition of a task; those that exist are not recorded."""
-    paths = [folder / f"{task}@{c}@{seed}.fallow" for c in SCRIPTED[task]]
+Record = Callable[[str, list[str], int, list[Path]], None]
+"""Writes a history of each of some conditions of a task, of one seed."""
+
+
+def recorded(
+    record: Record, task: str, conditions: Sequence[str], seed: int, folder: Path
+) -> list[Path]:
+    """Histories of all conditions; those that exist are not recorded again."""
+    paths = [folder / f"{task}@{c}@{seed}.fallow" for c in conditions]
     missing = [path for path in paths if not path.exists()]
     if missing:
         parts = [path.with_suffix(".part") for path in missing]

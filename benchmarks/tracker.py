@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scripted_histories import SCRIPTED, scripted
+from scripted_histories import SCRIPTED, record, recorded
 
 from fallow.diagnosis.actuator import joint_response
 from fallow.diagnosis.segments import MIN_EPISODES, change_points, standardise
@@ -67,6 +67,8 @@ ABLATION: dict[str, tuple[dict[str, Any], tuple[Part, ...]]] = {
     "no review": ({"trial_episodes": 10**6}, ()),
     "no correction": ({}, ((decision, "CORRECTED_EPISODES", 0),)),
     "a second new regime as the first": ({}, ((decision, "AGAIN_FACTOR", 1.0),)),
+    "gains may leave much": ({}, ((decision, "STRONG", 0.0),)),
+    "a young model as an old one": ({}, ((decision, "YOUNG_EPISODES", 0),)),
     "all gains free": ({}, ((hypotheses, "SIMPLE_SHARE", 1e9),)),
 }
 
@@ -317,7 +319,8 @@ def main() -> None:
             last = chosen.first_seed + chosen.seeds
             for seed in range(chosen.first_seed, last):
                 for task in chosen.tasks:
-                    paths += map(str, scripted(task, seed, keep))
+                    texts = SCRIPTED[task]
+                    paths += map(str, recorded(record, task, texts, seed, keep))
         cases = [
             (path, what, chosen.pieces, n) for path in paths for n in chosen.before
         ]
