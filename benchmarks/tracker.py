@@ -34,7 +34,14 @@ from fallow.diagnosis.actuator import joint_response
 from fallow.diagnosis.segments import MIN_EPISODES, change_points, standardise
 from fallow.logs.log import Log
 from fallow.logs.readers import read_log
-from fallow.tracking import Tracker, TrackerConfig, body, decision, hypotheses
+from fallow.tracking import (
+    Tracker,
+    TrackerConfig,
+    body,
+    decision,
+    features,
+    hypotheses,
+)
 
 WITHIN = 3
 """Episodes after a switch in which an alarm finds it."""
@@ -48,6 +55,7 @@ ABLATION: dict[str, tuple[dict[str, Any], tuple[Part, ...]]] = {
     "no forgetting": ({"memory_steps": 1e9}, ()),
     "no slow memory": ({}, ((body, "SLOW_WEIGHT", 0.0),)),
     "no drift": ({"drift": 1.0}, ()),
+    "no still joints": ({}, ((features, "STILL", 1e-6),)),
     "one episode decides": ({"min_episodes": 1}, ()),
     "no joint test": (
         {},

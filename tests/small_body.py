@@ -12,9 +12,16 @@ COUPLING = np.array([[1.0, 0.3, 0.0], [0.2, 0.8, 0.1], [0.0, 0.2, 1.2]])
 
 
 def episode(
-    seed: int, gain: np.ndarray, drag: float = 0.0, amplitude: float = 0.7
+    seed: int,
+    gain: np.ndarray,
+    drag: float = 0.0,
+    amplitude: float = 0.7,
+    at_limit: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Three coupled joints with friction, pushed by swings and noise."""
+    """Three coupled joints with friction, pushed by swings and noise.
+
+    A joint that is `at_limit` stays there from the twentieth step on.
+    """
     random = np.random.default_rng(seed)
     time = np.arange(N_STEPS)[:, None]
     phase = random.uniform(0, 6, 3)
@@ -29,6 +36,8 @@ def episode(
         force = gain * actions[t] - drag * v[t]
         change = COUPLING @ force - 0.1 * v[t] - 0.05 * np.tanh(3 * v[t])
         v[t + 1] = v[t] + change + 0.05 * random.normal(size=3)
+        if at_limit is not None and t >= 20:
+            v[t + 1, at_limit] *= 0.02
     return v, actions
 
 

@@ -107,12 +107,12 @@ def test_what_corrects_a_regime(kind, gain, regime, expected) -> None:
 def test_states_of_long_ago_stay_known() -> None:
     """Sums by hand: recent ones decay by the memory, slow ones ten times later."""
     n_steps, memory, d = 50, 200.0, 2
-    body = BodyModel(p=4, d=d, memory_steps=memory, drift=10.0)
-    still = np.zeros((n_steps, d))
+    body = BodyModel(p=6, d=d, memory_steps=memory, drift=10.0)
+    none = np.zeros((n_steps, d))
 
     def visit(state: int) -> Design:
         seen = np.tile(np.eye(2)[state], (n_steps, 1))
-        return Design(seen, np.zeros((n_steps, 1)), np.zeros((n_steps, 1, d)), still)
+        return Design(seen, none[:, :1], none[:, None], change=none, still=none)
 
     body.learn(visit(0), np.ones(d))
     for _ in range(40):

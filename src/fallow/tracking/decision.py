@@ -21,7 +21,7 @@ KNOWN_FACTOR, NEW_FACTOR = 4.5, 6.0
 model's errors persist over episodes, and a known regime is likelier than a new one."""
 PREDICTION = 1.5
 """Thresholds of support for each standard deviation by which gains predict better."""
-MIN_BETTER = 1.5
+MIN_BETTER = 1.0
 """Standard deviations by which new values of all gains must predict better, and of one
 of d gains a d-th of it: a policy in new states gives evidence for gains that then
 predict no better."""

@@ -1,10 +1,12 @@
 """Features of the body model: linear in the force that actuators apply.
 
     force[l, j] = gain[j] command[l, j]                             lag l, actuator j
-    phi = (1, x, cos(x A + a), force[l, j] * (1, cos(x B + b)) for every l and j)
+    phi = (1, x, cos(x A + a), force[l, j] * (1, cos(x B + b), still[j]) for all l, j)
 
 Rigid bodies are linear in force, so a change of gain enters phi linearly, and one
-evaluation gives the evidence about every gain at once.
+evaluation gives the evidence about every gain at once. A joint that is `still` may be
+at its limit or pressed to the ground, where it answers no command; without that feature
+a policy that lies down looks like a weaker body.
 """
 
 from dataclasses import dataclass
@@ -19,6 +21,8 @@ MAX_SIGNAL = 1000.0
 """Units at which commands and changes of velocity are clipped."""
 LENGTH = 1.5
 """Length scale of the random features, in robust standard deviations."""
+STILL = 0.25
+"""Motion below which a joint counts as still, relative to its usual velocity."""
 MIN_SCALE = 0.1
 """Smallest unit of a column, relative to its standard deviation or to the largest."""
 MAD_TO_STD = 1.4826
@@ -67,21 +71,27 @@ class Design:
     response: np.ndarray  # (T, 1 + k) features that scale force
     command: np.ndarray  # (T, 2, d) in units of the scaling
     change: np.ndarray  # (T, d) likewise
+    still: np.ndarray  # (T, d) from 0, a joint that moves, to 1
 
     def phi(self, gain: np.ndarray) -> np.ndarray:
         """(T, p) features for gains (d,)."""
         force = gain * self.command  # (T, 2, d)
         scaled = force[..., None] * self.response[:, None, None, :]
-        return np.hstack([self.plain, scaled.reshape(len(force), -1)])
+        still, n = force * self.still[:, None, :], len(force)
+        return np.hstack([self.plain, scaled.reshape(n, -1), still.reshape(n, -1)])
 
     def jacobian(self, weights: np.ndarray) -> np.ndarray:
         """(T, d, d) derivative of the predicted change by gain; weights (p, d)."""
         n_steps, d = self.change.shape
-        by_force = weights[self.plain.shape[1] :].reshape(N_LAGS * d, -1, d)
+        _, by_force, by_still = np.split(
+            weights, [self.plain.shape[1], len(weights) - N_LAGS * d]
+        )
+        by_force = by_force.reshape(N_LAGS * d, -1, d)
         effect = self.response @ by_force.transpose(1, 0, 2).reshape(
             self.response.shape[1], -1
         )
         effect = effect.reshape(n_steps, N_LAGS, d, d)
+        effect = effect + self.still[:, None, :, None] * by_still.reshape(N_LAGS, d, d)
         return np.asarray((self.command[..., None] * effect).sum(axis=1))
 
 
@@ -95,7 +105,7 @@ class Basis:
         self.n_state_features, self.n_command_features = m, k
         self.directions = random.normal(size=(n_state, m + k)) / scale
         self.phases = random.uniform(0, 2 * np.pi, m + k)
-        self.n_features = 1 + n_state + m + N_LAGS * d * (1 + k)
+        self.n_features = 1 + n_state + m + N_LAGS * d * (2 + k)
 
     def design(self, signals: Signals, scaling: Scaling) -> Design:
         """The design of one episode."""
@@ -104,11 +114,13 @@ class Basis:
         x = np.clip(x, -MAX_STATE, MAX_STATE)
         waves = np.cos(x @ self.directions + self.phases)
         one = np.ones((len(x), 1))
+        usual = scaling.state[: signals.motion.shape[1]]  # of the velocity now
         return Design(
             plain=np.hstack([one, x, waves[:, :m] * np.sqrt(2 / max(m, 1))]),
             response=np.hstack([one, waves[:, m:] * np.sqrt(2 / max(k, 1))]),
             command=_clipped(signals.command / scaling.command),
             change=_clipped(signals.change / scaling.change),
+            still=np.exp(-((signals.motion / (STILL * usual)) ** 2) / 2),
         )
 
 
@@ -126,6 +138,6 @@ def _clipped(values: np.ndarray) -> np.ndarray:
 
 def stacked(designs: list[Design]) -> Design:
     """Several episodes as one."""
-    names = ("plain", "response", "command", "change")
+    names = ("plain", "response", "command", "change", "still")
     parts = (np.concatenate([getattr(d, name) for d in designs]) for name in names)
     return Design(*parts)

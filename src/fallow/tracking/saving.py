@@ -19,7 +19,7 @@ from fallow.tracking.signals import signals_of
 if TYPE_CHECKING:
     from fallow.tracking.tracker import Tracker
 
-KIND, VERSION = "tracker", 3
+KIND, VERSION = "tracker", 4
 _REGIME = ("body", "n_episodes")
 _USUAL = ("mean", "variance", "n_episodes")
 

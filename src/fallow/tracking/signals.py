@@ -25,6 +25,7 @@ class Signals:
     state: np.ndarray  # (T, 4 d) velocity now, one step before, leaky means
     command: np.ndarray  # (T, 2, d) commanded action now and one step before
     change: np.ndarray  # (T, d) v[t + 1] - v[t]
+    motion: np.ndarray  # (T, d) root of the leaky mean of squared velocity
 
     @property
     def n_steps(self) -> int:
@@ -36,13 +37,22 @@ def signals_of(velocities: np.ndarray, actions: np.ndarray) -> Signals:
     """Signals of an episode from (T + 1, d) velocities and (T, d) actions."""
     v = velocities[:-1]
     previous = np.vstack([v[:1], v[:-1]])
-    leaky = [lfilter([1 / k], [1, 1 / k - 1], v, axis=0) for k in LEAK_STEPS]
+    leaky = [_leaky_mean(v, k, np.zeros_like(v[:1])) for k in LEAK_STEPS]
+    squared = v**2
     before = np.vstack([np.zeros_like(actions[:1]), actions[:-1]])
     return Signals(
         state=np.hstack([v, previous, *leaky]),
         command=np.stack([actions, before], axis=1),
         change=np.diff(velocities, axis=0),
+        motion=np.sqrt(_leaky_mean(squared, LEAK_STEPS[-1], squared[:1])),
     )
+
+
+def _leaky_mean(values: np.ndarray, steps: float, start: np.ndarray) -> np.ndarray:
+    """(T, d) means that forget with a time constant, from what was before (1, d)."""
+    keep = 1 - 1 / steps
+    mean, _ = lfilter([1 / steps], [1, -keep], values, axis=0, zi=keep * start)
+    return np.asarray(mean)
 
 
 def checked(
