@@ -71,6 +71,7 @@ ABLATION: dict[str, tuple[dict[str, Any], tuple[Part, ...]]] = {
             (decision, "NEW_EXCESS", 1e9),
         ),
     ),
+    "better by 1.5": ({}, ((decision, "MIN_BETTER", 1.5),)),
     "evidence suffices": ({}, ((decision, "MIN_BETTER", -1e9),)),
     "no review": ({"trial_episodes": 10**6}, ()),
     "no correction": ({}, ((decision, "CORRECTED_EPISODES", 0),)),
